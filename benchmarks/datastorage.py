@@ -29,7 +29,7 @@ from benchmarks.load import percentile
 from benchmarks.report import MEGABYTE, Row
 from benchmarks.watching import cpu_seconds
 from hack import postgres
-from inquest.datastorage.store.database import migrate, open_database
+from inquest.datastorage.store.database import migrate_database, open_database
 
 API: Final = "/api/v1"
 ROWS: Final = 1_000_000
@@ -127,7 +127,7 @@ def _database(engine: str, folder: Path) -> Iterator[str]:
 
 async def _fill(url: str, count: int) -> None:
     database = open_database(url)
-    await migrate(database)
+    await migrate_database(database)
     now = datetime.now(UTC)
     if not database.is_postgres:
         trail.fill_sqlite(str(database.url.database), count, now)

@@ -48,10 +48,10 @@ async def _after_questions(url: str, count: int) -> float:
 
     from benchmarks.datastorage import API, reads
     from inquest.datastorage.app import create_app
-    from inquest.datastorage.store.database import migrate, open_database
+    from inquest.datastorage.store.database import migrate_database, open_database
 
     database = open_database(url)
-    await migrate(database)
+    await migrate_database(database)
     app = create_app(database)
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://datastorage", timeout=60) as http:

@@ -27,7 +27,7 @@ from inquest.api.refs import Business, DetectedLabels, TargetRef
 from inquest.api.types import Environment, Priority
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.remediation.policy import Blast, PolicyInput, Tally, policy_document, ruling
+from inquest.core.remediation.policy import Blast, PolicyInput, Tally, policy_document, read_ruling
 from inquest.wiring import default_policy
 
 ALONE: Final = 500
@@ -161,7 +161,7 @@ def _whole(policy: OpaPolicy) -> Ask:
         document = await asyncio.to_thread(redactor.strings, policy_document(QUESTION))
         answer = await policy.ask(document)
         at = datetime.now(UTC)
-        found = ruling(answer, history=QUESTION.history, rests_on_fact=True, confidence_threshold=0.8, at=at)
+        found = read_ruling(answer, history=QUESTION.history, rests_on_fact=True, confidence_threshold=0.8, at=at)
         assert not found.degraded, found.fault
 
     return rule

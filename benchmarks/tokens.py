@@ -18,7 +18,7 @@ from typing import Any, Final
 import yaml
 
 from benchmarks.report import Row
-from inquest.adapters.playbooks.reader import library
+from inquest.adapters.playbooks.reader import read_library
 from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ToolCall
 from inquest.core.llm.tool_calls import boundary_of
@@ -69,7 +69,7 @@ INPUTS: Final = (
 
 async def _shown(asked: Input) -> str:
     recorded = read_case(SCENARIOS / asked.case)
-    runbooks = {book.name: book.text for book in library().books}
+    runbooks = {book.name: book.text for book in read_library().books}
     backends = Backends(
         RecordedCluster(recorded),
         Redactor(),

@@ -13,7 +13,7 @@ from typing import Any
 from inquest.api.names import EXECUTION_LABEL, INVESTIGATION_LABEL
 from inquest.controllers.journal import fold
 from inquest.core.case.facts import ApprovalRequested, Closed, ExecutionCreated, Fact, PolicyRuled
-from inquest.core.case.journal import load
+from inquest.core.case.journal import load_fact
 from inquest.errors import InquestError
 
 Object = dict[str, Any]
@@ -119,7 +119,7 @@ def is_lost(found: Iterable[str]) -> bool:
 def facts_of(seen: Seen) -> tuple[Fact, ...]:
     """What the journal held, slots that were deleted at the end included."""
     log = fold(seen.case["metadata"]["uid"], list(_slots(seen).values()))
-    return tuple(load(entry.payload) for entry in log.entries)
+    return tuple(load_fact(entry.payload) for entry in log.entries)
 
 
 # --- invariants ---------------------------------------------------------------------------------------------------

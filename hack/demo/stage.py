@@ -22,8 +22,8 @@ from hack.cluster.provider import provider
 from hack.cluster.state import Size, cluster_folder, write_atomically
 from hack.images import Image
 from hack.tools import build
-from inquest.api.manifests.admission import render as render_admission
 from inquest.api.manifests.admission import render_mutating
+from inquest.api.manifests.admission import render_policies as render_admission
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMESPACE = "inquest-system"

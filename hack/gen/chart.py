@@ -20,8 +20,8 @@ import yaml
 from hack.gen import chart_readme
 from hack.gen.files import ROOT, reconcile
 from inquest.api.base import DURATION_PATTERN, GROUP
-from inquest.api.manifests.admission import render, render_mutating
-from inquest.api.manifests.crd import crds
+from inquest.api.manifests.admission import render_mutating, render_policies
+from inquest.api.manifests.crd import render_crds
 from inquest.api.manifests.rbac import (
     CLUSTER_SCOPED,
     PEOPLE,
@@ -91,12 +91,12 @@ def main(arguments: list[str] | None = None) -> int:
 def files() -> dict[Path, str]:
     """Every generated file of the chart with its text."""
     return {
-        **{FOLDER / f"crd-{name}": _crd(found) for name, found in crds().items()},
+        **{FOLDER / f"crd-{name}": _crd(found) for name, found in render_crds().items()},
         FOLDER / "rbac.yaml": f"{NOTE}{_roles()}",
         FOLDER / "datastorage.yaml": _guarded(f"and {RUNS} .Values.datastorage.deployment.enabled", _datastorage()),
         FOLDER / "people.yaml": _guarded(".Values.rbac.people", map(people_role, PEOPLE)),
         FOLDER / "admission.yaml": _guarded(
-            ".Values.admissionPolicies.enabled", render(OPERATOR_NAMESPACE, ACCOUNT, EXECUTION)
+            ".Values.admissionPolicies.enabled", render_policies(OPERATOR_NAMESPACE, ACCOUNT, EXECUTION)
         ),
         FOLDER / "signature.yaml": _guarded('include "inquest.signs" .', render_mutating(OPERATOR_NAMESPACE, ACCOUNT)),
         FOLDER / "catalogue.yaml": f"{NOTE}{_catalogue()}",

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from inquest.api.manifests.admission import render, render_mutating
-from inquest.api.manifests.crd import crds
+from inquest.api.manifests.admission import render_mutating, render_policies
+from inquest.api.manifests.crd import render_crds
 from inquest.api.manifests.rbac import render_datastorage, render_rbac
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,9 +31,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def files() -> dict[Path, str]:
     """Every generated file with its text."""
-    found = {ROOT / "crds" / name: _text([crd]) for name, crd in crds().items()}
+    found = {ROOT / "crds" / name: _text([crd]) for name, crd in render_crds().items()}
     found |= {
-        ROOT / "policies/admission" / name: _text(them) for name, them in _by_purpose([*render(), *render_mutating()])
+        ROOT / "policies/admission" / name: _text(them)
+        for name, them in _by_purpose([*render_policies(), *render_mutating()])
     }
     found |= {ROOT / "policies/datastorage" / name: _text(them) for name, them in _by_purpose(render_datastorage())}
     return found | {ROOT / "policies/rbac" / name: _text(them) for name, them in _by_purpose(render_rbac())}

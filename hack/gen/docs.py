@@ -26,7 +26,7 @@ from inquest.cli.app import app
 from inquest.cli.exits import MEANINGS
 from inquest.core.case.transitions import ENDS, TRANSITIONS
 from inquest.core.diagnosis.detectors.registry import DETECTORS
-from inquest.settings.settings import Leaf, leaves
+from inquest.settings.settings import Leaf, list_settings
 from inquest.telemetry.metrics import REGISTRY
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -69,7 +69,7 @@ def cli_page() -> str:
 
 def settings_page() -> str:
     """Every setting with its default and what it does."""
-    rows = "\n".join(_setting_row(leaf) for leaf in leaves())
+    rows = "\n".join(_setting_row(leaf) for leaf in list_settings())
     return (
         "# Settings\n\nA YAML file (`inquest run --settings FILE`), then environment variables "
         "(`INQUEST_APPROVAL__TIMEOUT=5m`), which win. Validated as a whole.\n\n"

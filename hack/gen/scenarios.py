@@ -15,8 +15,8 @@ from typing import Final
 from hack.gen.docs import FOLDER, NOTE
 from hack.gen.files import reconcile
 from hack.scenarios.report import REPORT, compared, lines, part, read
-from inquest.replay.player import Result, default_catalogue, folders, playing
-from inquest.replay.scoring import Share, Table, tabled
+from inquest.replay.player import Result, case_folders, default_catalogue, open_player
+from inquest.replay.scoring import Share, Table, tabulate
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
 
@@ -65,13 +65,13 @@ FIRST: Final = (
 
 async def replayed() -> dict[str, Result]:
     """Every recorded scenario with its result, by its place."""
-    async with playing(Settings(), default_catalogue()) as player:
-        return {str(folder.relative_to(SCENARIOS)): await player.play(folder) for folder in folders([SCENARIOS])}
+    async with open_player(Settings(), default_catalogue()) as player:
+        return {str(folder.relative_to(SCENARIOS)): await player.play(folder) for folder in case_folders([SCENARIOS])}
 
 
 def page(results: dict[str, Result]) -> str:
     """The figures over all scenarios, then each of them."""
-    table = tabled(result.played for result in results.values())
+    table = tabulate(result.played for result in results.values())
     rows = "".join(_scenario(name, result) for name, result in sorted(results.items()))
     return (
         "# Recorded scenarios\n\nEvery case under `tests/scenarios`, recorded from a cluster or written by hand, "

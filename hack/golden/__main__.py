@@ -23,11 +23,11 @@ from hack.cache import REPOSITORY, cache_folder
 from hack.golden.model import ScriptedModel
 from hack.golden.output import digest_of_text, output_of, text_of
 from inquest.api.types import Phase
-from inquest.core.case.journal import dump
+from inquest.core.case.journal import dump_fact
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting.transcript import NO_TOOLS, Offered
 from inquest.replay.case import read_case
-from inquest.replay.player import Player, default_catalogue, folders, playing
+from inquest.replay.player import Player, case_folders, default_catalogue, open_player
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
 from tests.core.cases import World, call, chose, declined, one_of_each, reached, reply, submitted, view
@@ -107,8 +107,8 @@ async def told(every: int) -> dict[str, str]:
 
 async def recorded_cases(every: int) -> AsyncIterator[tuple[str, Any]]:
     """Each scenario, or every so many of them, played by detectors alone and with a model."""
-    async with playing(Settings(), default_catalogue()) as player:
-        for folder in [*folders([SCENARIOS])][::every]:
+    async with open_player(Settings(), default_catalogue()) as player:
+        for folder in [*case_folders([SCENARIOS])][::every]:
             name = str(folder.relative_to(SCENARIOS))
             yield f"{name}/without-model", output_of((await player.play(folder)).case)
             yield f"{name}/model", await with_model(player, folder)
@@ -141,7 +141,7 @@ def written_cases() -> Iterator[tuple[str, Any]]:
     yield "conversation", output_of(spoken.run(view()))
     refused = World(settings={"model": "m-1"}, replies=iter([submitted(), declined()]))
     yield "declined", output_of(refused.run(view()))
-    yield "facts", [dump(fact) for fact in one_of_each()]
+    yield "facts", [dump_fact(fact) for fact in one_of_each()]
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from inquest.core.case.case import Case
-from inquest.core.case.journal import dump
-from inquest.core.case.transitions import fold
+from inquest.core.case.journal import dump_fact
+from inquest.core.case.transitions import fold_case
 from inquest.core.llm.messages import ModelRequest
 from inquest.core.reporting.audit import audit_records
 from inquest.core.reporting.disclosure import origins_of_conclusions
@@ -26,7 +26,7 @@ from inquest.core.reporting.transcript import NO_TOOLS, Offered, transcript_turn
 from inquest.presentation.case import CaseObjects
 from inquest.presentation.drawing import as_markdown, as_tree
 from inquest.presentation.explanation import explanation_of
-from inquest.presentation.tree import tree
+from inquest.presentation.tree import case_tree
 from inquest.replay.player import recorded_investigation
 
 UID = "11111111-0000-4000-8000-000000000001"
@@ -34,13 +34,13 @@ UID = "11111111-0000-4000-8000-000000000001"
 
 def output_of(case: Case, *, tools: Offered = NO_TOOLS, asked: Sequence[ModelRequest] = ()) -> dict[str, Any]:
     """Everything that is said of a case; `asked` is what its model was sent."""
-    steps = [fold(case.facts[:number]) for number in range(len(case.facts) + 1)]
+    steps = [fold_case(case.facts[:number]) for number in range(len(case.facts) + 1)]
     told = CaseObjects(recorded_investigation(case))
     return {
-        "facts": [dump(fact) for fact in case.facts],
+        "facts": [dump_fact(fact) for fact in case.facts],
         "phases": [str(step.phase) for step in steps],
         "status": status_changes(case, tools),
-        "tree": as_tree(tree(told)),
+        "tree": as_tree(case_tree(told)),
         "explanation": as_markdown("case", explanation_of(told)),
         "events": [[*case_events(before, after)] for before, after in pairwise(steps)],
         "notices": [notice_or_self_resolved(step) for step in steps[1:]],

@@ -11,7 +11,7 @@ from typing import Any
 from hack.scenarios.live import SCENARIOS, Told, cause_of
 from inquest.core.diagnosis.diagnosis import Cause
 from inquest.replay.case import read_case
-from inquest.replay.scoring import Expectation, Judged, Played, Share, Table, judge, tabled
+from inquest.replay.scoring import Expectation, Judged, Played, Share, Table, judge_result, tabulate
 
 REPORT = SCENARIOS / "live" / "report.json"
 """Of the last run of all scenarios; `docs/reference/scenarios.md` shows it."""
@@ -27,7 +27,7 @@ class Compared:
     @property
     def judged(self) -> Judged | None:
         """None where there is no verdict."""
-        return None if self.told.trouble else judge(self.expected, self.told.causes, self.told.outcome)
+        return None if self.told.trouble else judge_result(self.expected, self.told.causes, self.told.outcome)
 
     @property
     def holds(self) -> bool:
@@ -94,7 +94,7 @@ def _plain_cause(cause: Cause) -> dict[str, Any]:
 def lines(several: Iterable[Compared]) -> Iterator[str]:
     """The table in Markdown: figures over all, category by category, then each scenario."""
     cases = sorted(several, key=lambda one: one.told.name)
-    table = tabled(one.played for one in cases)
+    table = tabulate(one.played for one in cases)
     yield from _figures(table, cases)
     yield from ("", "| category | cases | at 1 | at 3 | with field |", "|---|---|---|---|---|")
     yield from (_share(name, share) for name, share in table.by_category.items())

@@ -15,7 +15,7 @@ import structlog
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.counting import PORTS, Counter
-from inquest.adapters.datastorage.client import ClusterId, DataStorageClient, nowhere
+from inquest.adapters.datastorage.client import ClusterId, DataStorageClient, no_cluster
 from inquest.adapters.datastorage.http_client import token_of
 from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import from_kubeconfig, in_cluster
@@ -29,8 +29,8 @@ from inquest.adapters.notifications.notifier import NotificationDispatcher
 from inquest.adapters.opa.mounted import MountedPolicyMonitor
 from inquest.adapters.opa.policy import OpaPolicy
 from inquest.adapters.opa.process import QUIET, Notify, OpaProcess, find_binary
-from inquest.adapters.playbooks.reader import library
-from inquest.adapters.traced import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
+from inquest.adapters.playbooks.reader import read_library
+from inquest.adapters.traced import Gauging, ObservedModel, ObservedRedactor, ObservedTools, traced_port
 from inquest.api.refs import TargetRef
 from inquest.controllers.budget import HourlyBudget, Metered
 from inquest.controllers.catalogue.live import LiveCatalogue
@@ -40,7 +40,7 @@ from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reconcilers import Look, Reconcilers
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.diagnosis.playbooks import Playbook
-from inquest.core.history.history import UNAVAILABLE, History, envelope
+from inquest.core.history.history import UNAVAILABLE, History, history_envelope
 from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, Retry, ToolResult, ToolSchema
 from inquest.core.redaction.redactor import Redactor
@@ -55,7 +55,7 @@ from inquest.ports.process import Notifier
 from inquest.ports.sources import Alerts, Logs, Metrics
 from inquest.server.intake import app as intake_app
 from inquest.server.intake import watch
-from inquest.serving.http import Certificate, serving
+from inquest.serving.http import Certificate, serve_app
 from inquest.serving.login import Reviewer
 from inquest.settings.backends import AlertmanagerSettings, DataStorageSettings, LokiSettings, PrometheusSettings
 from inquest.settings.base import LOOPBACK
@@ -63,7 +63,7 @@ from inquest.settings.model import EndpointSettings, ModelSettings
 from inquest.settings.server import IntakeSettings
 from inquest.settings.settings import Settings
 from inquest.telemetry import metrics
-from inquest.telemetry.metrics import know
+from inquest.telemetry.metrics import start_series
 
 if TYPE_CHECKING:
     from inquest.adapters.llm.endpoint import ModelEndpoint
@@ -143,7 +143,7 @@ def answer_about(context: ResourceContext, known: History) -> Json:
         "current_spec_hash": context.spec_hash,
         "detected_labels": context.labels.to_object(),
         "quota_details": {key: {"hard": found.hard, "used": found.used} for key, found in context.quota.items()},
-        "remediation_history": envelope(known, context.spec_hash) if known.available else "unavailable",
+        "remediation_history": history_envelope(known, context.spec_hash) if known.available else "unavailable",
         "gaps": [f"{gap.what}: {gap.why}" for gap in context.gaps],
     }
 
@@ -161,7 +161,7 @@ def _place(ref: TargetRef) -> Place:
 
 
 @asynccontextmanager
-async def opened(
+async def open_adapters(
     settings: Settings, offer: Offer, must_hold: Callable[[], None], redactor: Redactor
 ) -> AsyncIterator[Adapters]:
     """Everything open; closed in reverse order, whatever happens. The log masks what the same redactor knows."""
@@ -182,23 +182,23 @@ async def opened(
         books = playbooks_of(settings)
         runbooks = {book.name: book.text for book in books}
         context, blocked = context_tool(target_reader, datastorage), frozenset(settings.rca.blocked_kinds)
-        watched = observed("datastorage", datastorage)
+        watched = traced_port("datastorage", datastorage)
         catalogue = LiveCatalogue(watched, kube.status, settings.kubernetes.namespace)
         backends = Backends(kube.cluster, redacting, clock, catalogue, context, runbooks, blocked)
         backends = replace(
             backends, metrics=metrics_of(settings, redactor, stack), logs=logs_of(settings, redactor, stack)
         )
         tools = ObservedTools(backends, gauging)
-        know(models=model_names(settings.model), tools=tools.names)
+        start_series(models=model_names(settings.model), tools=tools.names)
         model = _watched(await model_of(settings.model, clock, redactor.learn, stack), settings.model, gauging)
         budget = HourlyBudget(clock)
         ports = ControllerPorts(
             settings=settings,
             cluster=kube.cluster,
-            target_reader=observed("eyes", target_reader),
+            target_reader=traced_port("eyes", target_reader),
             tools=CaseTools(backends, tools),
             status=kube.status,
-            policy=observed("policy", policy),
+            policy=traced_port("policy", policy),
             catalogue=catalogue,
             datastorage=watched,
             notifier=notifier,
@@ -242,7 +242,7 @@ def playbooks_of(settings: Settings) -> tuple[Playbook, ...]:
     """Those of the product and of the user; a file that cannot be used is named, and the others are taken."""
     if not settings.rca.playbooks:
         return ()
-    found = library(settings.rca.playbooks_folder)
+    found = read_library(settings.rca.playbooks_folder)
     for fault in found.faults:
         log.error("playbook left out", fault=fault)
     return found.books
@@ -318,7 +318,7 @@ async def _datastorage(
 
 
 def external_datastorage(
-    chosen: DataStorageSettings, clock: SystemClock, cluster: ClusterId = nowhere
+    chosen: DataStorageSettings, clock: SystemClock, cluster: ClusterId = no_cluster
 ) -> DataStorageClient:
     """The client of a service elsewhere; not connected yet."""
     token = partial(token_of, chosen.token_file) if chosen.token_file else None
@@ -365,7 +365,9 @@ def metrics_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) ->
     if not chosen.url:
         return None
     shared, line = chosen.shared_metrics, _line("prometheus", chosen, redactor, stack)
-    return observed("prometheus", Prometheus(line, label=chosen.namespace_label, confine=chosen.confine, shared=shared))
+    return traced_port(
+        "prometheus", Prometheus(line, label=chosen.namespace_label, confine=chosen.confine, shared=shared)
+    )
 
 
 def logs_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> Logs | None:
@@ -374,7 +376,7 @@ def logs_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> Lo
     if not chosen.url:
         return None
     line = _line("loki", chosen, redactor, stack)
-    return observed("loki", Loki(line, label=chosen.namespace_label, confine=chosen.confine))
+    return traced_port("loki", Loki(line, label=chosen.namespace_label, confine=chosen.confine))
 
 
 def alerts_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> Alerts | None:
@@ -383,7 +385,7 @@ def alerts_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> 
     if not chosen.url:
         return None
     line = _line("alertmanager", chosen, redactor, stack)
-    return observed("alertmanager", Alertmanager(line, label=chosen.namespace_label))
+    return traced_port("alertmanager", Alertmanager(line, label=chosen.namespace_label))
 
 
 def _line(
@@ -446,7 +448,7 @@ def _endpoint(chosen: ModelSettings | EndpointSettings, on_key: Callable[[str], 
 
 
 @asynccontextmanager
-async def receiving(wired: Adapters, redactor: Redactor) -> AsyncIterator[int | None]:
+async def open_intake(wired: Adapters, redactor: Redactor) -> AsyncIterator[int | None]:
     """The intake, open meanwhile; gives its port, None where it is off. Misconfigured where it cannot be opened."""
     ports = wired.conductor.ports
     chosen = ports.settings.intake
@@ -460,7 +462,7 @@ async def receiving(wired: Adapters, redactor: Redactor) -> AsyncIterator[int | 
     certificate = (
         Certificate(chosen.tls_certificate, chosen.tls_key) if chosen.tls_certificate and chosen.tls_key else None
     )
-    async with serving(app, chosen.host, chosen.port, grace=INTAKE_GRACE_SECONDS, certificate=certificate) as port:
+    async with serve_app(app, chosen.host, chosen.port, grace=INTAKE_GRACE_SECONDS, certificate=certificate) as port:
         yield port
 
 
@@ -498,4 +500,4 @@ def _reviewer(chosen: IntakeSettings, kube: Clients, namespace: str, redactor: R
     return mounted
 
 
-__all__ = ["Adapters", "Offer", "Redactor", "door_for_readers", "opened", "receiving", "watching_events"]
+__all__ = ["Adapters", "Offer", "Redactor", "door_for_readers", "open_adapters", "open_intake", "watching_events"]

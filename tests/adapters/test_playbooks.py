@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from inquest.adapters.playbooks.reader import _FIELDS, library
+from inquest.adapters.playbooks.reader import _FIELDS, read_library
 from inquest.adapters.playbooks.words import KINDS
 from inquest.core.diagnosis.playbooks import Trigger
 from inquest.gather.snapshot.table import ROWS
@@ -38,11 +38,11 @@ def written(folder: Path, trigger: str = CRASH, *, name: str = "Mine", file: str
 
 
 def names(own: Path | None) -> list[str]:
-    return [book.name for book in library(own).books]
+    return [book.name for book in read_library(own).books]
 
 
 def test_the_ten_are_shipped_and_sound() -> None:
-    found = library()
+    found = read_library()
 
     assert [book.name for book in found.books] == THE_TEN
     assert found.faults == ()
@@ -61,9 +61,9 @@ UNDER_A_C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"
 LOADED = """
 import json, locale, sys
 from pathlib import Path
-from inquest.adapters.playbooks.reader import library
+from inquest.adapters.playbooks.reader import read_library
 
-found = library(Path(sys.argv[1]))
+found = read_library(Path(sys.argv[1]))
 steps = [step for book in found.books if book.name == "Mine" for step in book.steps]
 print(json.dumps([locale.getpreferredencoding(), steps, found.faults]))
 """
@@ -123,7 +123,7 @@ def test_a_trigger_that_cannot_be_meant_is_refused_with_file_line_and_field(
 ) -> None:
     written(tmp_path, trigger)
 
-    found = library(tmp_path)
+    found = read_library(tmp_path)
 
     (fault,) = found.faults
     assert fault.startswith("mine.yaml:3: triggers.0")
@@ -137,7 +137,7 @@ def test_a_broken_file_among_ten_good_ones_leaves_ten_and_one_fault(tmp_path: Pa
         written(tmp_path, name=f"Good-{number}", file=f"good-{number}")
     written(tmp_path, "{event_reason_regex: '('}", name="Broken", file="broken")
 
-    found = library(tmp_path)
+    found = read_library(tmp_path)
 
     assert [fault.split(":")[0] for fault in found.faults] == ["broken.yaml"]
     assert len([book for book in found.books if book.name.startswith("Good-")]) == 10
@@ -147,7 +147,7 @@ def test_a_broken_file_among_ten_good_ones_leaves_ten_and_one_fault(tmp_path: Pa
 def test_a_file_of_the_same_name_replaces_the_shipped_one(tmp_path: Path, row: str) -> None:
     written(tmp_path, name="CrashLoopBackOff")
 
-    found = library(tmp_path)
+    found = read_library(tmp_path)
 
     (mine,) = [book for book in found.books if book.name == "CrashLoopBackOff"]
     assert mine.steps == ("look",)
@@ -164,7 +164,7 @@ def test_a_file_of_the_same_name_replaces_the_shipped_one(tmp_path: Path, row: s
 def test_an_age_of_zero_is_a_value(tmp_path: Path, age: str, expected: timedelta | None) -> None:
     written(tmp_path, f"{{pod_status_regex: Crash{age}}}")
 
-    (mine,) = [book for book in library(tmp_path).books if book.name == "Mine"]
+    (mine,) = [book for book in read_library(tmp_path).books if book.name == "Mine"]
 
     assert [trigger.min_age for trigger in mine.triggers] == [expected]
 
@@ -185,7 +185,7 @@ def test_an_age_of_zero_is_a_value(tmp_path: Path, age: str, expected: timedelta
 def test_a_file_that_is_no_playbook_is_named(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "broken.yaml").write_bytes(content)
 
-    (fault,) = library(tmp_path).faults
+    (fault,) = read_library(tmp_path).faults
 
     assert fault.startswith("broken.yaml")
     assert said in fault
@@ -195,11 +195,11 @@ def test_two_files_of_one_name_keep_the_first(tmp_path: Path) -> None:
     written(tmp_path, file="a")
     written(tmp_path, file="b")
 
-    assert library(tmp_path).faults == ("b.yaml: name: Mine is taken by another file of this folder",)
+    assert read_library(tmp_path).faults == ("b.yaml: name: Mine is taken by another file of this folder",)
 
 
 def test_a_folder_that_is_not_there_is_a_fault_and_costs_nothing_else(tmp_path: Path) -> None:
-    found = library(tmp_path / "none")
+    found = read_library(tmp_path / "none")
 
     assert len(found.faults) == 1
     assert [book.name for book in found.books] == THE_TEN

@@ -16,7 +16,7 @@ from inquest.api.conditions import (
     ConditionValue,
     UnknownCondition,
     false,
-    initial,
+    initial_conditions,
     set_condition,
     set_conditions,
     true,
@@ -71,7 +71,7 @@ def test_the_transition_time_moves_on_a_flip_and_only_then(
     history: tuple[str, list[tuple[str, ConditionValue, int, datetime]]],
 ) -> None:
     kind, said = history
-    conditions = initial(kind, generation=1, now=NOON)
+    conditions = initial_conditions(kind, generation=1, now=NOON)
     for name, verdict, generation, now in said:
         before = _said(conditions, name)
         conditions = set_condition(conditions, kind, name, verdict, generation=generation, now=now)
@@ -87,7 +87,7 @@ def test_the_observed_generation_never_falls_and_the_others_stay_untouched(
     history: tuple[str, list[tuple[str, ConditionValue, int, datetime]]],
 ) -> None:
     kind, said = history
-    conditions = initial(kind, generation=1, now=NOON)
+    conditions = initial_conditions(kind, generation=1, now=NOON)
     for name, verdict, generation, now in said:
         before = {found.type: found for found in conditions}
         conditions = set_condition(conditions, kind, name, verdict, generation=generation, now=now)
@@ -112,14 +112,14 @@ def test_saying_it_twice_is_saying_it_once(
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "RemediationApprovalRequest"])
 def test_a_new_object_knows_nothing_yet(kind: str) -> None:
-    first = {(found.status, found.reason) for found in initial(kind, generation=1, now=NOON)}
+    first = {(found.status, found.reason) for found in initial_conditions(kind, generation=1, now=NOON)}
 
     assert first == {("Unknown", "Pending")}
 
 
 @pytest.mark.parametrize("row", ["C-RA-1"])
 def test_a_new_request_awaits_its_decision(row: str) -> None:
-    found = initial("RemediationApprovalRequest", generation=1, now=NOON)
+    found = initial_conditions("RemediationApprovalRequest", generation=1, now=NOON)
 
     assert {one.type: (one.status, one.reason) for one in found} == {
         "ApprovalPending": ("True", "AwaitingDecision"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hack.gen import crds as command
-from inquest.api.manifests.crd import crd, crds
+from inquest.api.manifests.crd import crd, render_crds
 from inquest.api.registry import BY_KIND, KINDS, KindEntry
 from inquest.api.types import Outcome, Phase
 
@@ -98,7 +98,9 @@ def test_every_rule_names_its_field(entry: KindEntry) -> None:
 
 
 def test_one_crd_for_each_kind() -> None:
-    assert {found["spec"]["names"]["kind"]: found["spec"]["names"]["shortNames"] for found in crds().values()} == {
+    assert {
+        found["spec"]["names"]["kind"]: found["spec"]["names"]["shortNames"] for found in render_crds().values()
+    } == {
         "Signal": ["sig"],
         "Investigation": ["inv"],
         "RemediationApprovalRequest": ["rar"],

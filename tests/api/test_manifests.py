@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inquest.api.manifests.admission import not_in_force, render, render_mutating
+from inquest.api.manifests.admission import not_in_force, render_mutating, render_policies
 from inquest.api.manifests.rbac import (
     DATASTORAGE_USE,
     EXECUTION,
@@ -67,7 +67,7 @@ def test_nobody_but_the_operator_gets_status() -> None:
 
 
 def test_names_of_accounts_and_namespaces_are_the_callers() -> None:
-    text = str(render("watch", "eye", "hands", "nose")) + str(render_rbac("watch", "hands", "eye"))
+    text = str(render_policies("watch", "eye", "hands", "nose")) + str(render_rbac("watch", "hands", "eye"))
 
     assert "inquest-system" not in text
     assert "inquest-workflows" not in text
@@ -139,8 +139,8 @@ def test_whatever_a_cause_may_name_can_be_looked_up_and_listed() -> None:
 
 
 def test_every_policy_fails_closed_and_is_bound_to_deny() -> None:
-    policies = [one for one in render() if one["kind"] == "ValidatingAdmissionPolicy"]
-    bindings = [one for one in render() if one["kind"] == "ValidatingAdmissionPolicyBinding"]
+    policies = [one for one in render_policies() if one["kind"] == "ValidatingAdmissionPolicy"]
+    bindings = [one for one in render_policies() if one["kind"] == "ValidatingAdmissionPolicyBinding"]
 
     assert {one["spec"]["failurePolicy"] for one in [*policies, *render_mutating()[::2]]} == {"Fail"}
     assert [one["spec"]["policyName"] for one in bindings] == [one["metadata"]["name"] for one in policies]
@@ -148,15 +148,15 @@ def test_every_policy_fails_closed_and_is_bound_to_deny() -> None:
 
 
 def test_what_the_api_server_fills_in_is_no_difference() -> None:
-    found = render()
+    found = render_policies()
     found[0]["spec"]["matchConstraints"] |= {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
     found[0]["spec"]["matchConstraints"]["resourceRules"][0]["scope"] = "*"
 
-    assert not_in_force(found, render()) == ()
+    assert not_in_force(found, render_policies()) == ()
 
 
 def test_everything_is_missing_where_nothing_is() -> None:
-    assert len(not_in_force([], render())) == 12
+    assert len(not_in_force([], render_policies())) == 12
 
 
 POLICY, BINDING = 0, 1
@@ -177,13 +177,13 @@ POLICY, BINDING = 0, 1
     ids=lambda value: str(value)[:50],
 )
 def test_an_exception_is_a_difference(which: int, path: tuple[str | int, ...], exception: dict[str, object]) -> None:
-    found = render()
+    found = render_policies()
     place = found[which]["spec"]
     for step in path:
         place = place[step]
     place.update(exception)
 
-    assert not_in_force(found, render()) == (f"{found[which]['kind']}/inquest-approval-decision",)
+    assert not_in_force(found, render_policies()) == (f"{found[which]['kind']}/inquest-approval-decision",)
 
 
 def test_a_rule_is_written_as_kubernetes_wants_it() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.names import EXECUTION_LABEL
-from inquest.cli.admin.cleanup_blocks import CleanupAction, Remains, blocking, job_namespaces
+from inquest.cli.admin.cleanup_blocks import CleanupAction, Remains, find_blockers, job_namespaces
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -22,7 +22,7 @@ def _job(uid: str) -> dict[str, Any]:
 
 
 def _deeds(remains: Remains) -> dict[str, CleanupAction]:
-    return {one.obj["metadata"]["name"]: one.deed for one in blocking(remains)}
+    return {one.obj["metadata"]["name"]: one.deed for one in find_blockers(remains)}
 
 
 def test_a_job_of_another_namespaces_case_is_not_killed_with_those_of_one() -> None:

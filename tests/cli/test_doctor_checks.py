@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from inquest.api.manifests.admission import render
-from inquest.api.manifests.crd import crds as rendered
+from inquest.api.manifests.admission import render_policies
+from inquest.api.manifests.crd import render_crds as rendered
 from inquest.api.manifests.rbac import INSTALL
 from inquest.api.registry import PLURALS
 from inquest.cli.admin import doctor_checks
-from inquest.cli.admin.doctor_checks import CheckResult, Level, examine
+from inquest.cli.admin.doctor_checks import CheckResult, Level, examine_installation
 from inquest.cli.admin.installation import Installation, Unread
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ crds = cache(rendered)
 @pytest.fixture(autouse=True)
 def rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are the same at every look, and take a third of a second."""
-    monkeypatch.setattr(doctor_checks, "crds", crds)
+    monkeypatch.setattr(doctor_checks, "render_crds", crds)
 
 
 def established(found: Json) -> Json:
@@ -60,7 +60,7 @@ APPROVER = {"apiGroups": ["inquest.dev"], "resources": ["remediationapprovalrequ
 
 def well() -> Installation:
     """Nothing is wrong with it."""
-    policies = render(HOME, "inquest", WORK)
+    policies = render_policies(HOME, "inquest", WORK)
     objects = {
         "customresourcedefinitions": [established(one) for one in crds().values()],
         "validatingadmissionpolicies": [one for one in policies if one["kind"] == "ValidatingAdmissionPolicy"],
@@ -289,12 +289,12 @@ CASES: dict[str, tuple[Callable[[Installation], Installation], Level, str, str]]
 
 
 def wrong(seen: Installation) -> list[CheckResult]:
-    return [one for one in examine(seen) if one.level is not Level.OK]
+    return [one for one in examine_installation(seen) if one.level is not Level.OK]
 
 
 def test_an_installation_that_is_well_has_no_finding() -> None:
     assert wrong(well()) == []
-    assert {one.level for one in examine(well())} == {Level.OK}
+    assert {one.level for one in examine_installation(well())} == {Level.OK}
 
 
 @pytest.mark.parametrize(("change", "level", "message", "fix"), CASES.values(), ids=CASES.keys())
@@ -309,7 +309,7 @@ def test_each_fault_is_named_alone_and_with_what_mends_it(
 def test_what_could_not_be_read_is_never_taken_for_well() -> None:
     seen = replace(well(), objects={plural: Unread("no") for plural in well().objects}, too_many=Unread("no"))
 
-    assert {one.level for one in examine(seen)} == {UNKNOWN}
+    assert {one.level for one in examine_installation(seen)} == {UNKNOWN}
 
 
 def test_many_objects_of_one_fault_are_a_number_in_the_end() -> None:
@@ -336,7 +336,7 @@ def test_a_cluster_without_the_kinds_has_one_fault_and_the_command_that_brings_t
     away = dict.fromkeys(PLURALS, Unread("not served", is_served=False))
     bare = replace(well(), objects={**well().objects, "customresourcedefinitions": [], "leases": [], **away})
 
-    (found,) = examine(bare)
+    (found,) = examine_installation(bare)
 
     assert (found.part, found.level, found.fix) == ("kinds", Level.FAULT, INSTALL)
     assert "left out" in found.message
@@ -345,7 +345,7 @@ def test_a_cluster_without_the_kinds_has_one_fault_and_the_command_that_brings_t
 def test_one_kind_that_is_missing_among_others_hides_no_check() -> None:
     bare = replace(well(), objects={**well().objects, "signals": Unread("not served", is_served=False)})
 
-    assert {one.part for one in examine(bare)} > {"kinds", "operator", "signals"}
+    assert {one.part for one in examine_installation(bare)} > {"kinds", "operator", "signals"}
 
 
 # --- who may decide what is open --------------------------------------------------------------------------------------
@@ -408,7 +408,7 @@ DECIDABLE: dict[str, tuple[tuple[Bound, ...], bool]] = {
 
 @pytest.mark.parametrize(("rights", "expected"), DECIDABLE.values(), ids=DECIDABLE.keys())
 def test_a_request_that_nobody_may_decide_is_a_fault(rights: tuple[Bound, ...], expected: bool) -> None:
-    told = [one for one in examine(bound(*rights)(well())) if one.part == "deciders"]
+    told = [one for one in examine_installation(bound(*rights)(well())) if one.part == "deciders"]
 
     if expected:
         assert [one.level for one in told] == [Level.OK]
@@ -422,10 +422,10 @@ def test_a_request_that_nobody_may_decide_is_a_fault(rights: tuple[Bound, ...], 
 def test_a_request_that_is_closed_needs_nobody(status: dict[str, str]) -> None:
     seen = of(remediationapprovalrequests=[{**OPEN, "status": status}])(bound()(well()))
 
-    assert [one.level for one in examine(seen) if one.part == "deciders"] == [Level.OK]
+    assert [one.level for one in examine_installation(seen) if one.part == "deciders"] == [Level.OK]
 
 
 def test_who_may_decide_is_unknown_where_bindings_may_not_be_read() -> None:
     seen = of(rolebindings=Unread("rolebindings: forbidden"))(bound()(well()))
 
-    assert [one.level for one in examine(seen) if one.part == "deciders"] == [UNKNOWN]
+    assert [one.level for one in examine_installation(seen) if one.part == "deciders"] == [UNKNOWN]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from inquest import errors
 from inquest.adapters.kubernetes.credentials import Impersonation, from_kubeconfig, namespace_of, usual_kubeconfig
 from inquest.api.registry import KINDS
-from inquest.cli.cases.list import SPARE, columns
+from inquest.cli.cases.list import SPARE, table_columns
 from inquest.cli.exits import MEANINGS, Exit, exit_of
 from inquest.cli.options import seconds_of
-from inquest.cli.output import fitting, machine_text, one_line, say, table_lines, within
+from inquest.cli.output import fit_lines, fitting, machine_text, one_line, print_lines, table_lines
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jname\x9b31m\u202egnp\u200b"
 
@@ -26,7 +26,7 @@ def _drives_a_terminal(text: str) -> bool:
 
 
 def test_nothing_that_is_said_drives_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    say(HOSTILE)
+    print_lines(HOSTILE)
 
     out = capsys.readouterr().out
     assert not _drives_a_terminal(out)
@@ -99,7 +99,7 @@ LINES = ["case", "one", "two", "three is longer", "four"]
 def test_a_terminal_that_is_too_low_shows_the_first_line_and_the_newest(
     width: int, height: int, shown: list[str]
 ) -> None:
-    assert within(LINES, width, height) == shown
+    assert fit_lines(LINES, width, height) == shown
 
 
 def test_every_column_that_can_be_spared_is_one_that_a_kind_has() -> None:
@@ -123,8 +123,8 @@ def test_columns_of_the_server_are_shown_as_kubectl_shows_them() -> None:
         "rows": [{"cells": ["inv-1", None, "m"], "object": {"metadata": {"namespace": "shop"}}}],
     }
 
-    assert columns(found, wide=False, everywhere=False) == (["NAME", "PHASE"], [["inv-1", ""]])
-    assert columns(found, wide=True, everywhere=True) == (
+    assert table_columns(found, wide=False, everywhere=False) == (["NAME", "PHASE"], [["inv-1", ""]])
+    assert table_columns(found, wide=True, everywhere=True) == (
         ["NAMESPACE", "NAME", "PHASE", "MODEL"],
         [["shop", "inv-1", "", "m"]],
     )

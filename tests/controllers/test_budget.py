@@ -12,7 +12,7 @@ from inquest.controllers.budget import HourlyBudget, Metered
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.llm.messages import ModelReply, Usage
 from inquest.core.reporting.conditions import condition_values
 from inquest.ports.process import Clock
@@ -109,7 +109,7 @@ def test_a_case_that_begins_then_goes_without_a_model_and_says_why() -> None:
     before = _pinned(ports)
     spending.spend(MOST)
     after = _pinned(ports)
-    case = fold((replace(cases.opened(), pinned=after),))
+    case = fold_case((replace(cases.opened(), pinned=after),))
 
     assert (before.model, before.model_withheld) == ("m", "")
     assert after.model == ""

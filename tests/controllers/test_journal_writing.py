@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from inquest.controllers.journal import Journal, Log, Writer
-from inquest.controllers.journal_writing import FIRST_PAUSE, KEPT_SECONDS, LONGEST_PAUSE, enter
+from inquest.controllers.journal_writing import FIRST_PAUSE, KEPT_SECONDS, LONGEST_PAUSE, write_entry
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Fenced, Forbidden, RateLimited, Unavailable
 from tests.controllers.test_journal import ME, UID, Slots, draft, random_text, yes
@@ -80,7 +80,7 @@ class Desk:
     async def enter(self, log: Log, **payload: Any) -> Log:
         claim = SimpleNamespace(author=ME)
         work: Any = SimpleNamespace(claim=claim, journal=log, investigation=SimpleNamespace(name="inv-1", uid=UID))
-        return await enter(self.ports, self.owner, work, draft(**payload))  # type: ignore[arg-type]
+        return await write_entry(self.ports, self.owner, work, draft(**payload))  # type: ignore[arg-type]
 
 
 FAULTS: dict[str, tuple[tuple[str, Exception], ...]] = {

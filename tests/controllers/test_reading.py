@@ -9,7 +9,7 @@ import pytest
 
 from inquest.api.base import TIME_PATTERN
 from inquest.api.signal import Signal
-from inquest.controllers.reading import parsed
+from inquest.controllers.reading import parse_objects
 
 ODD_TIMES = ("0000-01-01T00:00:00Z", "2026-11-22T10:00:00+24:00", "9999-12-31T23:59:59-12:00")
 
@@ -32,7 +32,7 @@ def an_object(name: str, firing_time: str = "2026-11-22T10:00:00Z") -> dict[str,
 
 @pytest.mark.parametrize("odd", ODD_TIMES)
 def test_an_odd_time_leaves_out_its_object_alone(odd: str) -> None:
-    found = parsed(Signal, [an_object("a"), an_object(f"odd-{odd[:4]}", odd), an_object("b")])
+    found = parse_objects(Signal, [an_object("a"), an_object(f"odd-{odd[:4]}", odd), an_object("b")])
     assert [one.name for one in found] == ["a", "b"]
 
 
@@ -44,4 +44,4 @@ def test_the_schema_refuses_what_the_model_cannot_read(odd: str) -> None:
 @pytest.mark.parametrize("usual", ["2026-11-22T10:00:00Z", "2026-11-22T10:00:00.123456789+05:45"])
 def test_the_schema_lets_pass_what_everybody_writes(usual: str) -> None:
     assert re.search(TIME_PATTERN, usual)
-    assert parsed(Signal, [an_object("usual", usual)])
+    assert parse_objects(Signal, [an_object("usual", usual)])

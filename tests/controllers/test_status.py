@@ -13,7 +13,7 @@ from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.types import ExecutionPhase, Phase
 from inquest.controllers.ports import EXECUTION, INVESTIGATION
-from inquest.controllers.status import minimal_status, publish
+from inquest.controllers.status import minimal_status, publish_status
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Invalid
@@ -54,7 +54,7 @@ def investigation(status: Mapping[str, Any]) -> Investigation:
 async def published(found: Investigation, changes: Mapping[str, Any], told: list[str]) -> Server:
     server = Server()
     ports: Any = SimpleNamespace(redactor=Redactor(), status=server)
-    await publish(ports, INVESTIGATION, found, changes, {}, now=NOW, on_refusal=told.append)
+    await publish_status(ports, INVESTIGATION, found, changes, {}, now=NOW, on_refusal=told.append)
     return server
 
 
@@ -95,7 +95,7 @@ async def test_nothing_is_left_out_of_a_status_that_is_read_back() -> None:
     ports: Any = SimpleNamespace(redactor=Redactor(), status=Refusing())
 
     with pytest.raises(Invalid):
-        await publish(ports, EXECUTION, found, {"phase": ExecutionPhase.FAILED}, {}, now=NOW)
+        await publish_status(ports, EXECUTION, found, {"phase": ExecutionPhase.FAILED}, {}, now=NOW)
 
 
 async def test_the_least_form_is_written_once() -> None:

@@ -28,7 +28,7 @@ from inquest.core.case import decide, endings, facts, outcome
 from inquest.core.case.case import Case
 from inquest.core.case.concluding import seen_again
 from inquest.core.case.facts import CaseOptions, Fact
-from inquest.core.case.merging import merge
+from inquest.core.case.merging import merge_results
 from inquest.core.case.steps import (
     AskGroup,
     AskPolicy,
@@ -52,7 +52,7 @@ from inquest.core.case.steps import (
     ValidateSelection,
     Wait,
 )
-from inquest.core.case.transitions import advance
+from inquest.core.case.transitions import advance_case
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import Quota
 from inquest.core.diagnosis.claims import RawClaim, check_claims
@@ -536,8 +536,8 @@ class World:
         if isinstance(step, Wait):
             return case, step
         if isinstance(step, RecheckTarget):
-            return advance(case, self.look_again(case, seen.now)), step
-        return advance(case, self.perform(step, seen.now)), step
+            return advance_case(case, self.look_again(case, seen.now)), step
+        return advance_case(case, self.perform(step, seen.now)), step
 
     def run(self, seen: Observed, case: Case | None = None, *, until: Phase | None = None) -> Case:
         """Step after step until the case waits, ends, or reaches a phase."""
@@ -574,7 +574,7 @@ def reached(phase: Phase, world: World | None = None) -> Case:
     if phase in AFTER_APPROVAL:
         case = world.run(replace(seen, stand=APPROVED), case, until=Phase.EXECUTING)
     if phase in (Phase.VERIFYING, *ENDED):
-        case = advance(case, facts.JobSucceeded(seen.now))
+        case = advance_case(case, facts.JobSucceeded(seen.now))
     if phase in ENDED:
         case = world.run(replace(seen, execution=SUCCEEDED), case)
     return case
@@ -586,7 +586,7 @@ AFTER_APPROVAL: Final = (Phase.EXECUTING, Phase.VERIFYING, *ENDED)
 
 def closing(verdict: outcome.Conclusion, case: Case | None = None, seconds: float = 60) -> Case:
     """The case, ended by a verdict."""
-    return advance(case or Case(), facts.Closed(verdict, AT + timedelta(seconds=seconds)))
+    return advance_case(case or Case(), facts.Closed(verdict, AT + timedelta(seconds=seconds)))
 
 
 # --- one of each ----------------------------------------------------------------------------------------------
@@ -602,8 +602,8 @@ def one_of_each() -> tuple[Fact, ...]:
         warnings=(CaseWarning("NoClaims", "none"),),
         causes=(Cause("OOMKilled", DEPLOYMENT, "f", "v", "s", 0.9, ("E1",), ("x",)),),
     )
-    merged = merge(diagnosis, selection(), signal_severity="critical")
-    verdict = outcome.decide(merged)
+    merged = merge_results(diagnosis, selection(), signal_severity="critical")
+    verdict = outcome.decide_outcome(merged)
     result = ToolResult("c", "get", "said", evidence(2, status=EvidenceStatus.TRUNCATED), suspect=(1, 4))
     return (
         opened(model="m-1", timeout=timedelta(hours=1, seconds=1.5)),

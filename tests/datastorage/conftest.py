@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Executable
 from hack import postgres
 from hack.postgres import NoPostgres, Postgres
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import Database, migrate, open_database
+from inquest.datastorage.store.database import Database, migrate_database, open_database
 
 NOW = datetime(2026, 5, 13, 12, 0, tzinfo=UTC)
 
@@ -142,7 +142,7 @@ async def _postgres_template(server: str) -> str:
 
 async def _migrated(url: str) -> None:
     database = open_database(url)
-    await migrate(database)
+    await migrate_database(database)
     await database.close()
 
 
@@ -171,7 +171,7 @@ async def site(database_url: str) -> AsyncIterator[Site]:
 async def served(database_url: str, *, last_id: int = 0) -> AsyncIterator[Site]:
     """`site` on a database of the caller's, whose own ids go on behind `last_id`."""
     database, clock, ids = open_database(database_url), Clock(), Ids(last_id)
-    await migrate(database)
+    await migrate_database(database)
     app = create_app(database, now=clock.now, new_id=ids.next)
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://datastorage") as http:

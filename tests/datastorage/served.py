@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import migrate, open_database
+from inquest.datastorage.store.database import migrate_database, open_database
 
 START_SECONDS = 180
 STOP_SECONDS = 60
@@ -40,7 +40,7 @@ async def embedded(url: str) -> AsyncIterator[Embedded]:
     async with AsyncExitStack() as stack:
         database = open_database(url)
         stack.push_async_callback(database.close)
-        await migrate(database)
+        await migrate_database(database)
         app = create_app(database)
         stack.push_async_callback(app.state.service.close)
         client = DataStorageClient.in_process(app, clock=SystemClock())

@@ -80,10 +80,10 @@ async def test_what_was_changed_behind_the_services_back_is_found(
     site: Site, edit: Callable[[Connection], Any], findings: int
 ) -> None:
     database = await _filled(site)
-    before = await archive.checked(database)
+    before = await archive.check_chains(database)
 
     await site.database.transaction(edit)
-    after = await archive.checked(database)
+    after = await archive.check_chains(database)
 
     assert (before.chains, before.events, before.holds) == (2, 6, True)
     assert not after.holds
@@ -99,7 +99,7 @@ async def test_a_row_that_cannot_be_read_is_a_fault_and_no_crash(site: Site) -> 
     await site.database.transaction(
         lambda c: c.execute(text("UPDATE audit_events SET event_ts = 'soon' WHERE seq = 2"))
     )
-    found = await archive.checked(database)
+    found = await archive.check_chains(database)
 
     assert not found.holds
     assert found.unreadable.startswith("event ")
@@ -108,13 +108,13 @@ async def test_a_row_that_cannot_be_read_is_a_fault_and_no_crash(site: Site) -> 
 async def test_an_export_holds_by_itself_and_is_what_the_query_shows(site: Site, tmp_path: Path) -> None:
     database, (private, public) = await _filled(site), ed25519_key()
 
-    manifest = await archive.written(
+    manifest = await archive.write_export(
         database, tmp_path / "out", since=None, until=NOW + YEARS, sign=bundle.Signer(private)
     )
-    verdict = bundle.verify(tmp_path / "out", public)
+    verdict = bundle.verify_bundle(tmp_path / "out", public)
 
     assert (verdict.faults, verdict.signed, verdict.manifest) == ((), True, manifest)
-    assert not bundle.verify(tmp_path / "out", None).signed
+    assert not bundle.verify_bundle(tmp_path / "out", None).signed
     raw = (tmp_path / "out" / "manifest.json").read_text()
     assert raw == json.dumps(json.loads(raw), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert [(entry.correlation_id, entry.events) for entry in manifest.chains] == [("rr-1", 3), ("rr-2", 3)]
@@ -127,7 +127,7 @@ async def test_openssl_agrees_about_the_signature(site: Site, tmp_path: Path) ->
     database, (private, public) = await _filled(site), ed25519_key()
     (tmp_path / "key.pub").write_bytes(public)
     folder = tmp_path / "out"
-    await archive.written(database, folder, since=None, until=NOW + YEARS, sign=bundle.Signer(private))
+    await archive.write_export(database, folder, since=None, until=NOW + YEARS, sign=bundle.Signer(private))
 
     files = ["-in", str(folder / "manifest.json"), "-sigfile", str(folder / "manifest.sig")]
     command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", str(tmp_path / "key.pub"), "-rawin", *files]
@@ -141,8 +141,10 @@ async def test_only_whole_chains_whose_end_lies_in_the_time_asked_for(site: Site
     database = await _filled(site)
     await store(site, llm_request("rr-3", at=NOW - timedelta(days=2)))
 
-    old = await archive.written(database, tmp_path / "old", since=None, until=NOW - timedelta(days=1), sign=None)
-    new = await archive.written(database, tmp_path / "new", since=NOW - timedelta(days=1), until=NOW + YEARS, sign=None)
+    old = await archive.write_export(database, tmp_path / "old", since=None, until=NOW - timedelta(days=1), sign=None)
+    new = await archive.write_export(
+        database, tmp_path / "new", since=NOW - timedelta(days=1), until=NOW + YEARS, sign=None
+    )
 
     assert [entry.correlation_id for entry in old.chains] == ["rr-3"]
     assert [entry.correlation_id for entry in new.chains] == ["rr-1", "rr-2"]
@@ -152,8 +154,8 @@ async def test_the_time_asked_for_begins_inside_and_ends_outside(site: Site, tmp
     database, second = site.database, timedelta(seconds=1)
     await store(site, llm_request("rr-1"))
 
-    inside = await archive.written(database, tmp_path / "inside", since=NOW, until=NOW + second, sign=None)
-    outside = await archive.written(database, tmp_path / "outside", since=NOW - second, until=NOW, sign=None)
+    inside = await archive.write_export(database, tmp_path / "inside", since=NOW, until=NOW + second, sign=None)
+    outside = await archive.write_export(database, tmp_path / "outside", since=NOW - second, until=NOW, sign=None)
 
     assert ([entry.correlation_id for entry in inside.chains], outside.chains) == (["rr-1"], ())
 
@@ -165,9 +167,9 @@ async def test_an_event_with_every_member_holds_in_an_export(site: Site, tmp_pat
     database = site.database
     await AuditLog(database).append([replace(sent, **members)])
 
-    await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
+    await archive.write_export(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
 
-    assert bundle.verify(tmp_path / "out", None).faults == ()
+    assert bundle.verify_bundle(tmp_path / "out", None).faults == ()
     (line,) = (tmp_path / "out" / "events.jsonl").read_text().splitlines()
     assert {name: json.loads(line)[name] for name in members} == members
 
@@ -231,11 +233,11 @@ async def test_a_changed_export_does_not_hold(
     site: Site, tmp_path: Path, forge: Callable[[Path], Any], said: str
 ) -> None:
     database, (private, public) = await _filled(site), ed25519_key()
-    await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=bundle.Signer(private))
+    await archive.write_export(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=bundle.Signer(private))
 
     forge(tmp_path / "out")
 
-    assert said in bundle.verify(tmp_path / "out", public).faults[0]
+    assert said in bundle.verify_bundle(tmp_path / "out", public).faults[0]
 
 
 def _without(name: str) -> Callable[[list[str]], list[str]]:
@@ -259,58 +261,58 @@ def _summed_again(folder: Path) -> None:
 async def test_what_was_left_out_is_found_though_the_sum_is_right(
     site: Site, tmp_path: Path, cut: Callable[[list[str]], list[str]], said: str
 ) -> None:
-    await archive.written(await _filled(site), tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
+    await archive.write_export(await _filled(site), tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
 
     events = tmp_path / "out" / "events.jsonl"
     events.write_text("".join(cut(events.read_text().splitlines(keepends=True))))
     _summed_again(tmp_path / "out")
 
-    assert [fault.startswith(said) for fault in bundle.verify(tmp_path / "out", None).faults] == [True]
+    assert [fault.startswith(said) for fault in bundle.verify_bundle(tmp_path / "out", None).faults] == [True]
 
 
 async def test_a_chain_that_the_manifest_does_not_name_is_found(site: Site, tmp_path: Path) -> None:
     database = await _filled(site)
-    await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
+    await archive.write_export(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
     await store(site, llm_request("rr-3"))
-    await archive.written(database, tmp_path / "more", since=None, until=NOW + YEARS, sign=None)
+    await archive.write_export(database, tmp_path / "more", since=None, until=NOW + YEARS, sign=None)
 
     (tmp_path / "out" / "events.jsonl").write_bytes((tmp_path / "more" / "events.jsonl").read_bytes())
     _summed_again(tmp_path / "out")
 
     faults = ("rr-3: manifest.json does not name this chain",)
-    assert bundle.verify(tmp_path / "out", None).faults == faults
+    assert bundle.verify_bundle(tmp_path / "out", None).faults == faults
 
 
 async def test_another_key_and_no_key(site: Site, tmp_path: Path) -> None:
     database, (_, public) = await _filled(site), ed25519_key()
-    await archive.written(
+    await archive.write_export(
         database, tmp_path / "signed", since=None, until=NOW + YEARS, sign=bundle.Signer(ed25519_key()[0])
     )
-    await archive.written(database, tmp_path / "bare", since=None, until=NOW + YEARS, sign=None)
+    await archive.write_export(database, tmp_path / "bare", since=None, until=NOW + YEARS, sign=None)
 
-    assert "names another key" in bundle.verify(tmp_path / "signed", public).faults[0]
-    assert "names another key: none" in bundle.verify(tmp_path / "bare", public).faults[0]
-    assert bundle.verify(tmp_path / "bare", None).faults == ()
+    assert "names another key" in bundle.verify_bundle(tmp_path / "signed", public).faults[0]
+    assert "names another key: none" in bundle.verify_bundle(tmp_path / "bare", public).faults[0]
+    assert bundle.verify_bundle(tmp_path / "bare", None).faults == ()
 
 
 async def test_nothing_is_written_over(site: Site, tmp_path: Path) -> None:
     database = await _filled(site)
 
     with pytest.raises(bundle.NotWhole, match="already"):
-        await archive.written(database, tmp_path, since=None, until=NOW, sign=None)
+        await archive.write_export(database, tmp_path, since=None, until=NOW, sign=None)
 
 
 async def test_retired_chains_are_exported_deleted_and_named_in_a_tombstone(site: Site, tmp_path: Path) -> None:
     database = await _filled(site)
     later = NOW + YEARS
 
-    early = await archive.retired(database, tmp_path / "early", now=NOW, older_than=None, sign=None)
-    done = await archive.retired(database, tmp_path / "out", now=later, older_than=None, sign=None)
-    after = await archive.checked(database)
+    early = await archive.retire_chains(database, tmp_path / "early", now=NOW, older_than=None, sign=None)
+    done = await archive.retire_chains(database, tmp_path / "out", now=later, older_than=None, sign=None)
+    after = await archive.check_chains(database)
 
     assert early.manifest.chains == ()
     assert [entry.correlation_id for entry in done.manifest.chains] == ["rr-1", "rr-2"]
-    assert bundle.verify(tmp_path / "out", None).faults == ()
+    assert bundle.verify_bundle(tmp_path / "out", None).faults == ()
     assert (after.chains, after.events, after.holds) == (1, 1, True)
     left = (await site.get("/api/v1/audit/events")).json()
     (stone,) = left["data"]
@@ -320,7 +322,7 @@ async def test_retired_chains_are_exported_deleted_and_named_in_a_tombstone(site
     heads = {entry["correlation_id"]: entry["head_hash"] for entry in said["chains"]}
     assert heads == {entry.correlation_id: entry.head_hash for entry in done.manifest.chains}
     assert await archive.missing_heads(database, done.manifest) == ()
-    again = await archive.retired(database, tmp_path / "again", now=later + YEARS, older_than=None, sign=None)
+    again = await archive.retire_chains(database, tmp_path / "again", now=later + YEARS, older_than=None, sign=None)
     assert again.manifest.chains == ()
 
 
@@ -330,7 +332,7 @@ STONE = f"UPDATE audit_events SET event_data = '{{payload}}' WHERE correlation_i
 @pytest.mark.parametrize("payload", ["null", "[1]", '{"chains": 7}', '{"chains": [1]}'])
 async def test_a_tombstone_that_cannot_be_read_names_no_chain(site: Site, tmp_path: Path, payload: str) -> None:
     database = await _filled(site)
-    done = await archive.retired(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=None)
+    done = await archive.retire_chains(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=None)
 
     await site.database.transaction(lambda c: c.exec_driver_sql(STONE.format(payload=payload)))
 
@@ -343,7 +345,7 @@ async def test_a_shorter_time_and_what_stays_in_spite_of_it(site: Site, tmp_path
     await store(site, *(llm_request(f"rr-{number}") for number in (4, 5, 6)))
     await site.behind(_of("rr-4").values(legal_hold=True), _of("rr-5").values(severity="x"))
 
-    done = await archive.retired(
+    done = await archive.retire_chains(
         database, tmp_path / "out", now=NOW + timedelta(days=31), older_than=timedelta(days=30), sign=None
     )
 
@@ -363,7 +365,7 @@ async def _names(site: Site) -> set[str]:
 
 async def test_a_chain_that_lost_its_end_is_found_against_an_earlier_export(site: Site, tmp_path: Path) -> None:
     database = await _filled(site)
-    manifest = await archive.written(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
+    manifest = await archive.write_export(database, tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
     whole = await archive.missing_heads(database, manifest)
     await store(site, llm_request("rr-2"))
     grown = await archive.missing_heads(database, manifest)
@@ -371,18 +373,18 @@ async def test_a_chain_that_lost_its_end_is_found_against_an_earlier_export(site
     await site.database.transaction(lambda c: c.execute(delete(audit_events).where(audit_events.c.event_id == EVENT)))
 
     assert (whole, grown) == ((), ())
-    assert (await archive.checked(database)).holds
+    assert (await archive.check_chains(database)).holds
     assert await archive.missing_heads(database, manifest) == ("rr-1",)
 
 
 @pytest.mark.parametrize("kind", ["nothing", "another kind"])
 async def test_a_public_key_that_cannot_be_used_is_said(site: Site, tmp_path: Path, kind: str) -> None:
-    await archive.written(await _filled(site), tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
+    await archive.write_export(await _filled(site), tmp_path / "out", since=None, until=NOW + YEARS, sign=None)
     other = ec.generate_private_key(ec.SECP256R1()).public_key()
     pem = other.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo) if kind == "another kind" else b""
 
     with pytest.raises(bundle.NotWhole, match="public key is no"):
-        bundle.verify(tmp_path / "out", pem)
+        bundle.verify_bundle(tmp_path / "out", pem)
 
 
 def test_a_key_of_another_kind_signs_nothing() -> None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from inquest.datastorage.domain import hash_chain
 from inquest.datastorage.domain.content import ContentError, workflow_from_content
-from inquest.datastorage.domain.effectiveness import fold
+from inquest.datastorage.domain.effectiveness import fold_events
 from inquest.datastorage.domain.identity import content_hash, workflow_id
-from inquest.datastorage.domain.registration import RegistrationAct, StoredRow, decide
+from inquest.datastorage.domain.registration import RegistrationAct, StoredRow, decide_registration
 from inquest.datastorage.store.audit import chain_lock_key
 from inquest.datastorage.wire.audit_events import EventError, StoredEvent, event_from_body
 from inquest.datastorage.wire.types import duration_from_text, duration_text, instant_from_text, instant_text
@@ -105,9 +105,11 @@ def test_one_altered_event_is_one_finding_and_a_removed_one_shows_at_its_success
     altered = [*links]
     altered[at] = replace(links[at], event=replace(links[at].event, severity="low"))
 
-    assert hash_chain.findings(links) == []
-    assert [finding.link for finding in hash_chain.findings(altered)] == [altered[at]]
-    assert [finding.link for finding in hash_chain.findings(links[:at] + links[at + 1 :])] == links[at + 1 : at + 2]
+    assert hash_chain.find_broken_links(links) == []
+    assert [finding.link for finding in hash_chain.find_broken_links(altered)] == [altered[at]]
+    assert [finding.link for finding in hash_chain.find_broken_links(links[:at] + links[at + 1 :])] == links[
+        at + 1 : at + 2
+    ]
 
 
 def test_the_lock_of_a_chain_is_a_signed_64_bit_number() -> None:
@@ -239,7 +241,7 @@ FOLDS: list[tuple[list[tuple[str, dict[str, Any]]], float | None, str]] = [
 
 
 def _fold(events: list[tuple[str, dict[str, Any]]]) -> Any:
-    return fold((at, f"event-{at}", kind, data) for at, (kind, data) in enumerate(events))
+    return fold_events((at, f"event-{at}", kind, data) for at, (kind, data) in enumerate(events))
 
 
 @pytest.mark.parametrize(
@@ -285,7 +287,7 @@ def test_duplicate_decision(
     held: list[StoredRow], act: RegistrationAct, status: int, superseded: tuple[str, ...]
 ) -> None:
     """Version 1 with content A is posted."""
-    decision = decide(held, workflow_id="id-A", version="1", content_hash="A")
+    decision = decide_registration(held, workflow_id="id-A", version="1", content_hash="A")
 
     assert (decision.act, decision.status, decision.superseded) == (act, status, superseded)
 

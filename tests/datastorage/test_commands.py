@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select, text
 from inquest.cli.app import app
 from inquest.datastorage.domain.hash_chain import next_hash
 from inquest.datastorage.store.audit import link_of
-from inquest.datastorage.store.database import migrate, open_database
+from inquest.datastorage.store.database import migrate_database, open_database
 from inquest.datastorage.store.tables import audit_events
 from inquest.errors import InquestError, Misconfigured, Unavailable
 from tests.datastorage.conftest import Site
@@ -213,7 +213,7 @@ async def test_what_is_past_its_time_is_retired_into_a_folder(site: Site, shell:
 async def test_a_backup_is_put_back(shell: Shell, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     database = open_database(url)
-    await migrate(database)
+    await migrate_database(database)
     await database.close()
     shell.use(url)
 

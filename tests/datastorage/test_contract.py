@@ -25,7 +25,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.redaction.redacted import seal
 from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.datastorage.app import API
-from inquest.datastorage.wire.openapi import document
+from inquest.datastorage.wire.openapi import openapi_document
 from inquest.errors import NotFound
 from inquest.ports.datastorage import AuditEvent
 from tests.datastorage.samples import CONTEXT, DESCRIPTION, assessed, content, hash_computed, started
@@ -44,9 +44,11 @@ class Place:
     async def ask(self, method: str, path: str, template: str = "", **how: Any) -> Any:
         """The body, once status, content type and shape are as described."""
         answer = await self.http.request(method, API + path, **how)
-        described = document()["paths"][API + (template or path)][method.lower()]["responses"][str(answer.status_code)]
+        described = openapi_document()["paths"][API + (template or path)][method.lower()]["responses"][
+            str(answer.status_code)
+        ]
         shape = described["content"][answer.headers["content-type"]]["schema"]
-        Draft202012Validator({**shape, "components": document()["components"]}).validate(answer.json())
+        Draft202012Validator({**shape, "components": openapi_document()["components"]}).validate(answer.json())
         assert answer.status_code < 300, answer.text
         return answer.json()
 

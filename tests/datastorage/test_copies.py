@@ -32,10 +32,10 @@ async def test_a_copy_taken_under_way_brings_everything_back(site: Site, tmp_pat
     await store(site, llm_request("rr-3"))
     await site.behind(delete(audit_events).where(audit_events.c.correlation_id == "rr-1"))
     await site.database.close()
-    backup.restore(site.url, copy)
+    backup.restore_backup(site.url, copy)
 
     async with served(site.url, last_id=1000) as again:
-        found = await archive.checked(again.database)
+        found = await archive.check_chains(again.database)
         assert (found.chains, found.events, found.holds) == (3, 4, True), "the registration has a chain of its own"
         assert (await again.get("/api/v1/workflows")).json()["total"] == 1
         await store(again, llm_request("rr-2"))
@@ -47,7 +47,7 @@ async def test_a_copy_is_never_written_over_and_a_missing_one_not_put_back(site:
     with pytest.raises(backup.CopyFailed, match="already"):
         backup.back_up(site.url, tmp_path / "copy")
     with pytest.raises(backup.CopyFailed, match="no "):
-        backup.restore(site.url, tmp_path / "other")
+        backup.restore_backup(site.url, tmp_path / "other")
 
 
 async def test_what_is_no_copy_changes_nothing(site: Site, tmp_path: Path) -> None:
@@ -55,9 +55,9 @@ async def test_what_is_no_copy_changes_nothing(site: Site, tmp_path: Path) -> No
     (tmp_path / "copy").write_text("something else, and long enough to be looked at " * 20)
 
     with pytest.raises(backup.CopyFailed):
-        backup.restore(site.url, tmp_path / "copy")
+        backup.restore_backup(site.url, tmp_path / "copy")
 
-    assert (await archive.checked(site.database)).events == 1
+    assert (await archive.check_chains(site.database)).events == 1
 
 
 def test_a_database_in_use_is_not_replaced_and_a_broken_one_is(tmp_path: Path) -> None:
@@ -70,10 +70,10 @@ def test_a_database_in_use_is_not_replaced_and_a_broken_one_is(tmp_path: Path) -
     writer.execute("BEGIN IMMEDIATE")
 
     with pytest.raises(backup.CopyFailed, match="in use"):
-        backup.restore(f"sqlite:///{live}", copy)
+        backup.restore_backup(f"sqlite:///{live}", copy)
     writer.close()
     live.write_bytes(b"\x00" * 5000)
-    backup.restore(f"sqlite:///{live}", copy)
+    backup.restore_backup(f"sqlite:///{live}", copy)
 
     assert (tmp_path / "live.db.before-restore").read_bytes() == b"\x00" * 5000
     with sqlite3.connect(live) as found:
@@ -99,7 +99,7 @@ def test_a_damaged_database_is_neither_copied_nor_put_back(tmp_path: Path) -> No
     with pytest.raises(backup.CopyFailed, match="cannot be copied"):
         backup.back_up(f"sqlite:///{damaged}", tmp_path / "copy")
     with pytest.raises(backup.CopyFailed, match="is no copy"):
-        backup.restore(f"sqlite:///{live}", damaged)
+        backup.restore_backup(f"sqlite:///{live}", damaged)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["damaged.db"]
 
@@ -108,7 +108,7 @@ def test_a_database_of_something_else_is_not_put_back(tmp_path: Path) -> None:
     _database(tmp_path / "other.db", "notes")
 
     with pytest.raises(backup.CopyFailed, match="alembic_version"):
-        backup.restore(f"sqlite:///{tmp_path}/live.db", tmp_path / "other.db")
+        backup.restore_backup(f"sqlite:///{tmp_path}/live.db", tmp_path / "other.db")
 
     assert not (tmp_path / "live.db").exists()
 

@@ -28,9 +28,9 @@ from schemathesis.specs.openapi.checks import (
 from starlette.routing import Route
 
 from inquest.datastorage.app import API, NOT_BUILT, create_app
-from inquest.datastorage.store.database import migrate, open_database
-from inquest.datastorage.wire.openapi import OPERATIONS, document
-from inquest.serving.http import serving
+from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.wire.openapi import OPERATIONS, openapi_document
+from inquest.serving.http import serve_app
 from tests.datastorage.conftest import Site
 from tests.datastorage.samples import DESCRIPTION, assessed, content, hash_computed, started
 
@@ -43,7 +43,7 @@ CHECKS = [
 ]
 EXAMPLES = 6
 """For each operation, mode and engine; with them all of this stays near a minute."""
-SCHEMA = schemathesis.openapi.from_dict(document())
+SCHEMA = schemathesis.openapi.from_dict(openapi_document())
 OFFERED = [operation for operation in OPERATIONS if 501 not in operation.problems]
 
 
@@ -52,7 +52,7 @@ async def test_it_names_every_route_and_no_other(site: Site) -> None:
     there = {(method, route.path) for route in routes for method in (route.methods or set()) - {"HEAD"}}
 
     assert {(operation.method, API + operation.path) for operation in OPERATIONS} == there
-    assert (await site.get(f"{API}/openapi.json")).json() == document()
+    assert (await site.get(f"{API}/openapi.json")).json() == openapi_document()
 
 
 async def test_what_is_not_offered_says_so(site: Site) -> None:
@@ -61,9 +61,9 @@ async def test_what_is_not_offered_says_so(site: Site) -> None:
         assert (answer.status_code, answer.json()["type"].rsplit("/", 1)[-1]) == (501, "not-configured")
 
 
-@pytest.mark.parametrize("name", sorted(document()["components"]["schemas"]))
+@pytest.mark.parametrize("name", sorted(openapi_document()["components"]["schemas"]))
 def test_every_shape_is_a_schema(name: str) -> None:
-    Draft202012Validator.check_schema(document()["components"]["schemas"][name])
+    Draft202012Validator.check_schema(openapi_document()["components"]["schemas"][name])
 
 
 @contextmanager
@@ -76,10 +76,10 @@ def running(database_url: str) -> Iterator[str]:
         async with AsyncExitStack() as stack:
             database = open_database(database_url)
             stack.push_async_callback(database.close)
-            await migrate(database)
+            await migrate_database(database)
             app = create_app(database)
             stack.push_async_callback(app.state.service.close)
-            address[0] = f"http://127.0.0.1:{await stack.enter_async_context(serving(app, '127.0.0.1', 0))}"
+            address[0] = f"http://127.0.0.1:{await stack.enter_async_context(serve_app(app, '127.0.0.1', 0))}"
             started.set()
             await stop.wait()
 
@@ -134,7 +134,7 @@ def test_nothing_that_is_sent_gives_an_answer_that_is_not_described(address: str
 
 
 def test_an_answer_that_is_not_described_is_found(address: str) -> None:
-    wrong = copy.deepcopy(document())
+    wrong = copy.deepcopy(openapi_document())
     del wrong["paths"][f"{API}/audit/legal-hold"]["get"]["responses"]["200"]
 
     with pytest.raises(FailureGroup, match="Undocumented status code"):

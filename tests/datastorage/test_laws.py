@@ -50,7 +50,7 @@ async def test_the_chains_hold_after_any_interleaving_of_writers(
     order.shuffle(sent)
 
     await asyncio.gather(*(ledgers[place % 2].append(batch) for place, batch in enumerate(sent)))
-    found = await archive.checked(database)
+    found = await archive.check_chains(database)
     kept = [len(await ledgers[0].links(f"{run}/rr-{chain}")) for chain in range(3)]
     await database.close()
 
@@ -80,7 +80,7 @@ async def test_a_batch_counts_once_however_often_and_however_cut_it_is_sent(
 
     links = await ledger.links(f"{run}/rr")
     assert [link.event.event_id for link in links] == [event.event_id for event in whole]
-    assert (await archive.checked(site.database)).holds
+    assert (await archive.check_chains(site.database)).holds
 
 
 texts = st.sampled_from(["critical", "CRITICAL", "low", "*", "", "prod", "Node"])

@@ -21,7 +21,7 @@ import pytest
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import ClusterId, DataStorageClient
 from inquest.api.refs import TargetRef
-from inquest.core.history.lessons import CaseEnding, CaseEndings, EffectCheck, LessonKey, remembered
+from inquest.core.history.lessons import CaseEnding, CaseEndings, EffectCheck, LessonKey, learn_lessons
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.datastorage.app import API
 from inquest.errors import Unavailable
@@ -165,7 +165,7 @@ async def test_who_says_that_a_cause_was_wrong_takes_the_trust_away(at: At) -> N
     await here.record(seal([said_of(cases[2], "Wrong")]))
     after = await here.endings("o-1", ["oom"])
 
-    assert [len(remembered(found, "o-1", NOW).patterns) for found in (before, after)] == [1, 0]
+    assert [len(learn_lessons(found, "o-1", NOW).patterns) for found in (before, after)] == [1, 0]
     assert [one.contradicted for one in sorted(after.found, key=lambda one: one.at)] == [False, False, True]
     assert (after.whole, any(one.contradicted for one in before.found)) == (True, False)
 
@@ -176,7 +176,7 @@ async def test_a_pattern_of_one_cluster_is_never_told_in_another(at: At) -> None
         await at(cluster).record(seal([ended(ago=5 * HOUR)]))
     await at(HERE).record(seal([ended(ago=2 * HOUR)]))
 
-    told = {c: remembered(await at(c).endings("o-1", ["oom"]), "o-1", NOW) for c in (HERE, THERE, "")}
+    told = {c: learn_lessons(await at(c).endings("o-1", ["oom"]), "o-1", NOW) for c in (HERE, THERE, "")}
 
     assert [(len(told[c].patterns), len(told[c].outcomes)) for c in (HERE, THERE, "")] == [(1, 2), (0, 1), (0, 0)]
 

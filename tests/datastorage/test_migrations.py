@@ -15,8 +15,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, insert, select, text
 
-from inquest.datastorage.store.database import migrate, open_database
-from inquest.datastorage.store.indexes import indexed
+from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.indexes import indexed_tables
 from inquest.datastorage.store.schema import NEWEST, migrations
 from inquest.errors import Misconfigured
 from tests.datastorage.conftest import Site
@@ -113,7 +113,7 @@ def _as_of(connection: Connection, revision: str, rows: Rows) -> Rows:
 
 
 def _unlike_the_code(connection: Connection) -> list[Any]:
-    return list(compare_metadata(MigrationContext.configure(connection), indexed(connection.dialect.name)))
+    return list(compare_metadata(MigrationContext.configure(connection), indexed_tables(connection.dialect.name)))
 
 
 @pytest.mark.parametrize("revision", _revisions())
@@ -124,7 +124,7 @@ async def test_a_database_of_an_earlier_version_keeps_and_serves_every_row(site:
     written = await site.database.transaction(lambda connection: _as_of(connection, revision, rows))
 
     for _ in range(2):
-        await migrate(site.database)
+        await migrate_database(site.database)
     after, unlike = await site.database.read(_read), await site.database.read(_unlike_the_code)
 
     assert all(rows.values())
@@ -188,7 +188,7 @@ def _shape(connection: Connection) -> list[list[str]]:
 
 async def test_a_new_database_is_what_all_revisions_together_leave(database_url: str) -> None:
     database = open_database(database_url)
-    await migrate(database)
+    await migrate_database(database)
     new = await database.read(_shape)
 
     await database.transaction(_bare)
@@ -216,11 +216,11 @@ def _loads_alembic(file: Path) -> bool:
     """Whether a process of its own that opens this database has asked Alembic."""
     program = f"""
 import asyncio, sys
-from inquest.datastorage.store.database import migrate, open_database
+from inquest.datastorage.store.database import migrate_database, open_database
 
 async def main():
     database = open_database("sqlite:///{file}")
-    await migrate(database)
+    await migrate_database(database)
     await database.close()
 
 asyncio.run(main())
@@ -234,4 +234,4 @@ async def test_a_schema_of_a_later_version_is_refused_with_the_setting_that_name
     await site.behind(text(f"UPDATE {BOOKKEEPING} SET version_num = 'later'"))
 
     with pytest.raises(Misconfigured, match=r"^datastorage\.database: its schema is not one of this version's: "):
-        await migrate(site.database)
+        await migrate_database(site.database)

@@ -38,6 +38,6 @@ async def test_a_copy_is_as_private_as_what_it_is_a_copy_of(tmp_path: Path) -> N
     await database.close()
 
     backup.back_up(url, tmp_path / "copy.db")
-    backup.restore(url, tmp_path / "copy.db")
+    backup.restore_backup(url, tmp_path / "copy.db")
 
     assert set(modes(tmp_path).values()) == {"0o600"}

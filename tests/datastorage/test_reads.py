@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 from sqlalchemy import Connection, QueuePool, text
 
-from inquest.datastorage.store.database import Database, migrate, open_database
+from inquest.datastorage.store.database import Database, migrate_database, open_database
 from inquest.datastorage.store.sqlite import READERS
 
 REVISION = text("SELECT revision FROM catalog_revision")
@@ -23,7 +23,7 @@ RAISE = "UPDATE catalog_revision SET revision = revision + 1"
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
     opened = open_database(f"sqlite:///{tmp_path}/store.db")
-    await migrate(opened)
+    await migrate_database(opened)
     yield opened
     await opened.close()
 
@@ -75,7 +75,7 @@ async def test_a_read_that_is_cancelled_gives_its_connection_back(database: Data
 
 async def test_who_closes_the_database_closes_what_was_asked_through(database_url: str) -> None:
     database = open_database(database_url)
-    await migrate(database)
+    await migrate_database(database)
     await database.read(lambda connection: connection.scalar(REVISION))
     assert _pool(database).checkedin() == 1
 
@@ -91,7 +91,7 @@ def _pool(database: Database) -> QueuePool:
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 async def test_a_connection_that_the_server_ended_is_no_failure_of_a_read(database_url: str) -> None:
     database = open_database(database_url)
-    await migrate(database)
+    await migrate_database(database)
     before = await database.read(_own_process)
 
     await database.transaction(

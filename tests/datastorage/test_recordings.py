@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from pydantic import BaseModel
 
-from inquest.adapters.datastorage.http_client import CallTimeouts, CircuitBreaker, ServiceClient, parsed
+from inquest.adapters.datastorage.http_client import CallTimeouts, CircuitBreaker, ServiceClient, parse_response
 from inquest.adapters.datastorage.responses import (
     ActionPage,
     ActionTypeAnswer,
@@ -77,7 +77,7 @@ async def test_a_recorded_answer(name: str) -> None:
     found = await line.write(request["method"], request["path"], request["body"])
     model = _reader(request["method"], request["path"])
     if model is not None:
-        assert _agrees(parsed(model, found).model_dump(mode="json", by_alias=True), answer["body"]) == []
+        assert _agrees(parse_response(model, found).model_dump(mode="json", by_alias=True), answer["body"]) == []
 
 
 def _detail(body: Any) -> str:

@@ -63,7 +63,7 @@ async def test_a_chain_is_retired_when_all_of_it_is_past_its_time(
     await AuditLog(database).append(events)
 
     shorter = None if days is None else days * DAY
-    done = await archive.retired(database, tmp_path / "out", now=NOW, older_than=shorter, sign=None)
+    done = await archive.retire_chains(database, tmp_path / "out", now=NOW, older_than=shorter, sign=None)
 
     assert [entry.correlation_id for entry in done.manifest.chains] == ["rr-1"] * goes
     assert await _names(site) == ({archive.TOMBSTONES} if goes else {"rr-1"})
@@ -74,12 +74,12 @@ async def test_more_chains_than_fit_in_one_statement_all_go_and_are_all_named(si
     await store(site, *(llm_request(name) for name in sorted(names)))
     database = site.database
 
-    done = await archive.retired(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=None)
+    done = await archive.retire_chains(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=None)
 
     assert {entry.correlation_id for entry in done.manifest.chains} == names
-    assert bundle.verify(tmp_path / "out", None).faults == ()
+    assert bundle.verify_bundle(tmp_path / "out", None).faults == ()
     assert await _names(site) == {archive.TOMBSTONES}
-    assert (await archive.checked(database)).events == 2, "a tombstone for each statement"
+    assert (await archive.check_chains(database)).events == 2, "a tombstone for each statement"
     assert await archive.missing_heads(database, done.manifest) == ()
 
 
@@ -95,9 +95,9 @@ async def test_a_chain_that_grew_since_its_export_stays_whole(
         return await deletion(work)
 
     monkeypatch.setattr(database, "write", behind_another)
-    await archive.retired(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=None)
+    await archive.retire_chains(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=None)
 
-    after = await archive.checked(database)
+    after = await archive.check_chains(database)
     await database.close()
     assert (after.chains, after.events, after.holds) == (1, 3, True), "and no tombstone of nothing"
 
@@ -119,9 +119,9 @@ async def test_nothing_is_deleted_for_an_export_that_does_not_hold(site: Site, t
     database, signer = site.database, Vandal(ed25519_key()[0], tmp_path / "out")
 
     with pytest.raises(bundle.NotWhole, match=r"nothing is deleted: events[.]jsonl, line 2: no event"):
-        await archive.retired(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=signer)
+        await archive.retire_chains(database, tmp_path / "out", now=NOW + YEARS, older_than=None, sign=signer)
 
-    assert (await archive.checked(database)).events == 2
+    assert (await archive.check_chains(database)).events == 2
 
 
 async def _names(site: Site) -> set[str]:

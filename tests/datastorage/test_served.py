@@ -25,7 +25,7 @@ from structlog.testing import capture_logs
 from inquest.datastorage.store.database import open_database
 from inquest.datastorage.store.tables import audit_events
 from inquest.errors import Misconfigured
-from inquest.serving.http import STOP_SIGNALS, Certificate, _listener, serving, stop_signal
+from inquest.serving.http import STOP_SIGNALS, Certificate, _listener, serve_app, stop_signal
 from inquest.settings.settings import Settings
 from tests.datastorage.conftest import Site
 from tests.datastorage.samples import API, llm_request
@@ -122,7 +122,7 @@ async def test_with_a_certificate_it_speaks_tls_only(site: Site, tmp_path: Path)
     trusting = ssl.create_default_context(cafile=str(certificate.chain))
 
     async with (
-        serving(site.app, "127.0.0.1", 0, certificate=certificate) as port,
+        serve_app(site.app, "127.0.0.1", 0, certificate=certificate) as port,
         httpx2.AsyncClient(verify=trusting) as http,
     ):
         safe = await http.get(f"https://127.0.0.1:{port}{EVENTS}")
@@ -137,7 +137,7 @@ async def test_a_renewed_certificate_is_served_without_a_restart_and_a_broken_on
 ) -> None:
     first = ssl.create_default_context(cafile=str(_certificate(tmp_path).chain))
     certificate = Certificate(tmp_path / "tls.crt", tmp_path / "tls.key")
-    async with serving(site.app, "127.0.0.1", 0, certificate=certificate) as port:
+    async with serve_app(site.app, "127.0.0.1", 0, certificate=certificate) as port:
         old = await _is_trusted(first, port)
         second = ssl.create_default_context(cafile=str(_certificate(tmp_path).chain))
         new = await _is_trusted(second, port), await _is_trusted(first, port)
@@ -163,12 +163,12 @@ async def _is_trusted(authorities: ssl.SSLContext, port: int) -> bool:
 
 
 async def test_a_taken_port_and_a_missing_certificate_are_for_a_person(site: Site, tmp_path: Path) -> None:
-    async with serving(site.app, "127.0.0.1", 0) as port:
+    async with serve_app(site.app, "127.0.0.1", 0) as port:
         with pytest.raises(Misconfigured, match=f"cannot listen on 127.0.0.1, port {port}"):
-            await serving(site.app, "127.0.0.1", port).__aenter__()
+            await serve_app(site.app, "127.0.0.1", port).__aenter__()
     none = tmp_path / "none.pem"
     with pytest.raises(Misconfigured, match="certificate or its key cannot be read"):
-        await serving(site.app, "127.0.0.1", 0, certificate=Certificate(none, none)).__aenter__()
+        await serve_app(site.app, "127.0.0.1", 0, certificate=Certificate(none, none)).__aenter__()
 
 
 def _certificate(folder: Path) -> Certificate:

@@ -8,8 +8,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
 from inquest.datastorage.app import create_health_app
-from inquest.datastorage.store.database import migrate, open_database
-from inquest.datastorage.store.indexes import indexed
+from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.indexes import indexed_tables
 from tests.datastorage.conftest import Clock
 
 
@@ -18,7 +18,7 @@ async def test_a_migrated_database_is_ready_and_an_empty_one_is_not(database_url
     health = create_health_app(database, now=Clock().now)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=health), base_url="http://health") as http:
         before = await http.get("/readyz")
-        await migrate(database)
+        await migrate_database(database)
         after = await http.get("/readyz")
         alive = await http.get("/healthz")
     await database.close()
@@ -30,8 +30,8 @@ async def test_a_migrated_database_is_ready_and_an_empty_one_is_not(database_url
 
 async def test_the_revisions_give_exactly_the_tables_in_code_and_may_run_twice(database_url: str) -> None:
     database = open_database(database_url)
-    await migrate(database)
-    await migrate(database)
+    await migrate_database(database)
+    await migrate_database(database)
 
     differences = await database.read(_differences)
     await database.close()
@@ -40,4 +40,4 @@ async def test_the_revisions_give_exactly_the_tables_in_code_and_may_run_twice(d
 
 
 def _differences(connection: Connection) -> list[object]:
-    return list(compare_metadata(MigrationContext.configure(connection), indexed(connection.dialect.name)))
+    return list(compare_metadata(MigrationContext.configure(connection), indexed_tables(connection.dialect.name)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inquest.datastorage.domain.content import ContentError, workflow_from_content
-from inquest.datastorage.wire.types import DEEPEST, MOST_NAME, MOST_VERSION, unstorable
+from inquest.datastorage.wire.types import DEEPEST, MOST_NAME, MOST_VERSION, storage_fault
 from tests.datastorage.samples import content
 
 SLOT = "THE VALUE"
@@ -62,4 +62,4 @@ def test_the_bound_of_depth_lies_inside(levels: int, fits: bool) -> None:
     for _ in range(levels):
         nested = [nested]
 
-    assert (unstorable(nested) == "") is fits
+    assert (storage_fault(nested) == "") is fits

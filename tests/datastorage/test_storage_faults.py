@@ -24,7 +24,7 @@ from inquest.core.history.history import UNAVAILABLE
 from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app, unready_reason
 from inquest.datastorage.store import archive
-from inquest.datastorage.store.database import Database, migrate, open_database
+from inquest.datastorage.store.database import Database, migrate_database, open_database
 from inquest.errors import Unavailable
 from inquest.ports.datastorage import AuditEvent
 from tests.datastorage.conftest import Site
@@ -65,7 +65,7 @@ class Stand:
 @pytest.fixture
 async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
     made = Stand(tmp_path / "store.db")
-    await migrate(made.database)
+    await migrate_database(made.database)
     yield made
     await made.close()
 
@@ -87,7 +87,7 @@ async def test_a_full_disk_refuses_writes_by_name_and_goes_on_once_there_is_room
 
     assert (seen.available, kept) == (True, 1), "all or nothing"
     assert len(await stand.client.transcript("rr-1")) == 3
-    assert (await archive.checked(stand.database)).holds
+    assert (await archive.check_chains(stand.database)).holds
 
 
 async def test_a_lock_that_stays_refuses_writes_by_name_and_not_for_ever(stand: Stand) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, QueuePool, text
 from sqlalchemy.exc import OperationalError
 
 from inquest.datastorage.app import database_problem
-from inquest.datastorage.store.database import Database, migrate, open_database
+from inquest.datastorage.store.database import Database, migrate_database, open_database
 
 MANY_ROWS = text("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300) SELECT x FROM n")
 REVISION = text("SELECT revision FROM catalog_revision")
@@ -25,7 +25,7 @@ RAISE = text("UPDATE catalog_revision SET revision = revision + 1")
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
     opened = open_database(f"sqlite:///{tmp_path}/catalogue.db")
-    await migrate(opened)
+    await migrate_database(opened)
     yield opened
     await opened.close()
 

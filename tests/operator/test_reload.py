@@ -11,7 +11,7 @@ import pytest
 
 from inquest.controllers.ports import ControllerPorts
 from inquest.operator.reload import SettingsFile, differing, with_live_of
-from inquest.settings.settings import Settings, leaves
+from inquest.settings.settings import Settings, list_settings
 from inquest.telemetry.logs import log_from
 from inquest.telemetry.metrics import SETTINGS_REFUSED, SETTINGS_WAITING
 
@@ -113,7 +113,7 @@ BUILT |= {"telemetry", "crash"}
 
 
 def test_nothing_that_something_was_opened_from_is_live() -> None:
-    assert not [leaf.path for leaf in leaves() if leaf.live and leaf.path.partition(".")[0] in BUILT]
+    assert not [leaf.path for leaf in list_settings() if leaf.live and leaf.path.partition(".")[0] in BUILT]
 
 
 def test_a_house_gives_all_its_rooms_the_settings_of_now() -> None:

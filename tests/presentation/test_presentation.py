@@ -16,9 +16,9 @@ from inquest.api.investigation import Investigation
 from inquest.api.types import Phase
 from inquest.presentation.branches import Node, Section, State
 from inquest.presentation.case import CaseObjects
-from inquest.presentation.drawing import as_markdown, as_sections, as_tree, cells
+from inquest.presentation.drawing import as_markdown, as_sections, as_tree, terminal_cells
 from inquest.presentation.explanation import explanation_of
-from inquest.presentation.tree import tree
+from inquest.presentation.tree import case_tree
 from inquest.replay.export import read_recording
 from inquest.replay.player import recorded_investigation
 
@@ -44,7 +44,7 @@ def finished() -> CaseObjects:
 
 
 def _drawn(told: CaseObjects) -> str:
-    return "\n".join(as_tree(tree(told)))
+    return "\n".join(as_tree(case_tree(told)))
 
 
 def _explained(told: CaseObjects) -> str:
@@ -56,14 +56,14 @@ def _explained(told: CaseObjects) -> str:
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_narrow_terminal_gets_every_word_and_no_line_that_could_be_shorter(finished: CaseObjects, width: int) -> None:
-    whole, narrow = as_tree(tree(finished)), as_tree(tree(finished), width)
+    whole, narrow = as_tree(case_tree(finished)), as_tree(case_tree(finished), width)
 
     assert [word for line in narrow for word in line.split() if word not in RULES] == [
         word for line in whole for word in line.split() if word not in RULES
     ]
     assert len(narrow) > len(whole)
     # What is longer than the terminal is one word alone beneath the beginning of its text.
-    assert all(cells(line) <= width or len(_words(line)) == 1 for line in narrow)
+    assert all(terminal_cells(line) <= width or len(_words(line)) == 1 for line in narrow)
 
 
 def _words(line: str) -> list[str]:
@@ -94,7 +94,7 @@ def test_a_text_goes_on_beneath_its_beginning_and_a_quote_stays_as_it_is() -> No
 
 
 def test_signs_that_take_two_columns_are_counted_as_two() -> None:
-    assert cells("東京 e\u0301") == 6
+    assert terminal_cells("東京 e\u0301") == 6
     assert as_tree(Node("東京東京東京 東京東京東京"), 22) == ["東京東京東京", "  東京東京東京"]
 
 
@@ -102,7 +102,8 @@ def test_the_command_that_decides_can_be_copied_in_any_terminal() -> None:
     waiting = _investigation(phase="AwaitingApproval", startedAt="2026-11-20T10:00:00Z")
 
     assert any(
-        line.endswith("to decide: inquest approve inv-1 -n ops") for line in as_tree(tree(CaseObjects(waiting)), 20)
+        line.endswith("to decide: inquest approve inv-1 -n ops")
+        for line in as_tree(case_tree(CaseObjects(waiting)), 20)
     )
 
 
@@ -128,7 +129,7 @@ def test_a_finished_case_shows_every_phase_with_what_was_done_in_it(finished: Ca
 
 
 def test_an_open_case_shows_what_is_before_it() -> None:
-    lines = as_tree(tree(CaseObjects(_investigation(phase="Selecting", startedAt="2026-11-20T10:00:00Z"))))
+    lines = as_tree(case_tree(CaseObjects(_investigation(phase="Selecting", startedAt="2026-11-20T10:00:00Z"))))
 
     assert [line[3:] for line in lines if "○" in line] == [
         "○ Analyzing",

@@ -14,7 +14,7 @@ from inquest.api.investigation import Investigation
 from inquest.cli.cases.watch import MAX_FAILURES, _json_line, following, text_line
 from inquest.errors import Unavailable
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.presentation.stream import FollowEvent, FollowKind, Reader, news, resumed
+from inquest.presentation.stream import FollowEvent, FollowKind, Reader, news_for, resume_reader
 
 
 def entry(number: int, *, ok: bool | None = True) -> Json:
@@ -39,37 +39,37 @@ def names(told: tuple[FollowEvent, ...]) -> list[str]:
 
 @pytest.mark.parametrize("row", ["R16"])
 def test_a_reader_goes_on_where_they_were(row: str) -> None:
-    reader, told = news(case(*upto(50)), resumed(30))
+    reader, told = news_for(case(*upto(50)), resume_reader(30))
 
     assert names(told) == ["status", *(f"tool_result {number}" for number in range(31, 51))]
     assert told[0].body == {"phase": "Investigating", "message": "looking for the root cause"}
     assert told[1].body["evidence"] == "E31"
-    assert news(case(*upto(50)), reader) == (reader, ())
+    assert news_for(case(*upto(50)), reader) == (reader, ())
 
 
 def test_a_late_reader_is_told_how_it_stands_then_everything() -> None:
-    assert names(news(case(*upto(2)), Reader())[1]) == ["status", "tool_result 1", "tool_result 2"]
+    assert names(news_for(case(*upto(2)), Reader())[1]) == ["status", "tool_result 1", "tool_result 2"]
 
 
 def test_a_call_is_told_once_it_has_an_answer_and_none_before_those_ahead_of_it() -> None:
-    reader, told = news(case(entry(1), entry(2, ok=None), entry(3)), Reader())
+    reader, told = news_for(case(entry(1), entry(2, ok=None), entry(3)), Reader())
     assert names(told) == ["status", "tool_result 1"]
 
-    _, told = news(case(entry(1), entry(2, ok=False), entry(3)), reader)
+    _, told = news_for(case(entry(1), entry(2, ok=False), entry(3)), reader)
 
     assert names(told) == ["tool_result 2", "tool_result 3"]
     assert told[0].body["ok"] is False
 
 
 def test_what_the_status_holds_no_more_is_said_to_be_missing() -> None:
-    _, told = news(case(*upto(70, first=21)), resumed(5))
+    _, told = news_for(case(*upto(70, first=21)), resume_reader(5))
 
     assert names(told)[:3] == ["status", "missed", "tool_result 21"]
     assert told[1].body == {"from": 6, "to": 20}
 
 
 def test_progress_that_was_cut_away_is_said_to_be_missing() -> None:
-    _, told = news(case(truncated=["progress"]), resumed(5))
+    _, told = news_for(case(truncated=["progress"]), resume_reader(5))
 
     assert names(told) == ["status", "missed"]
     assert told[1].body == {"from": 6, "to": None}
@@ -79,11 +79,11 @@ def test_progress_that_was_cut_away_is_said_to_be_missing() -> None:
 def test_the_end_is_told_last_and_once_with_calls_that_never_came_back(phase: str) -> None:
     ended = case(entry(1), entry(2, ok=None), phase=phase, reason="Cancelled")
 
-    reader, told = news(ended, resumed(1))
+    reader, told = news_for(ended, resume_reader(1))
 
     assert names(told) == ["status", "tool_result 2", "end"]
     assert told[-1].body == {"phase": phase, "reason": "Cancelled"}
-    assert news(ended, reader) == (reader, ())
+    assert news_for(ended, reader) == (reader, ())
 
 
 @given(st.lists(st.integers(0, 60), max_size=8), st.integers(0, 60))
@@ -91,7 +91,7 @@ def test_whoever_comes_and_goes_is_told_every_call_once_and_in_order(looks: list
     """Each look sees so many calls; between two of them the reader keeps nothing but a number."""
     heard: list[int] = []
     for count in [*sorted(looks), max([last, *looks])]:
-        _, told = news(case(*upto(count, first=max(1, count - 49))), resumed(heard[-1] if heard else 0))
+        _, told = news_for(case(*upto(count, first=max(1, count - 49))), resume_reader(heard[-1] if heard else 0))
         for one in told:
             missed = range(one.body["from"], one.body["to"] + 1) if one.event is FollowKind.MISSED else ()
             heard += [*missed, *([one.id] if one.event is FollowKind.CALL else [])]
@@ -130,7 +130,7 @@ def test_following_ends_with_the_case(capsys: pytest.CaptureFixture[str]) -> Non
     away = Unavailable("the API server")
     shelf = Shelf(case(*upto(31)), away, case(*upto(32)), case(*upto(33), phase="Completed", outcome="ProblemResolved"))
 
-    told = followed(shelf, resumed(30))
+    told = followed(shelf, resume_reader(30))
 
     assert [one.id for one in told if one.event is FollowKind.CALL] == [31, 32, 33]
     assert told[-1].body == {"phase": "Completed", "outcome": "ProblemResolved"}

@@ -16,7 +16,7 @@ from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.adapters.llm.price import Price
 from inquest.core.llm.conversation import AskModel, Concluded, Conversation, RunTools
-from inquest.core.llm.loop import begin, next_move, with_reply, with_results
+from inquest.core.llm.loop import begin_conversation, next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, ToolResult, ToolSchema
 from inquest.core.redaction.redacted import seal
 from inquest.errors import ContextOverflow
@@ -90,7 +90,7 @@ async def test_a_conversation_that_is_too_long_is_known_as_such(engine: str, str
 @each_protocol
 async def test_garbage_ends_without_a_verdict(engine: str, protocol: Protocol) -> None:
     async with connected(engine, protocol=protocol) as model:
-        state = begin(Invocation.RCA, model="gemma", opening=QUESTION, tools=(GET,), seed="00")
+        state = begin_conversation(Invocation.RCA, model="gemma", opening=QUESTION, tools=(GET,), seed="00")
         replies = []
         while not isinstance(move := next_move(state), Concluded):
             state = await _step(state, move, model, replies.append)

@@ -33,7 +33,7 @@ from inquest.cli.exits import Exit
 from inquest.controllers.investigation.stored import from_records
 from inquest.core.case.case import Case
 from inquest.core.case.facts import Proposed, SnapshotTaken, ToolsRan
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.llm.messages import ModelReply, ModelRequest, ToolCall
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.reporting import audit
@@ -43,8 +43,8 @@ from inquest.errors import AlreadyExists, Misconfigured, NotFound, NotRecorded
 from inquest.ports.datastorage import AuditEvent
 from inquest.replay.case import RecordedCase, read_case
 from inquest.replay.cluster import RecordedCluster
-from inquest.replay.export import export, read_recording
-from inquest.replay.player import Player, default_catalogue, named, playing
+from inquest.replay.export import export_case, read_recording
+from inquest.replay.player import Player, default_catalogue, named_case, open_player
 from inquest.replay.yaml_pages import CaseFileError
 from inquest.settings.settings import Settings
 from tests.core import cases
@@ -70,7 +70,7 @@ class Scripted:
 @asynccontextmanager
 async def playing_with(*replies: Callable[[str], ModelReply]) -> AsyncIterator[Player]:
     """A player whose model knows the id of the workflow."""
-    async with playing(Settings(), default_catalogue()) as player:
+    async with open_player(Settings(), default_catalogue()) as player:
         offers = await player.datastorage.workflows("IncreaseMemoryLimits", FILTERS)
         workflow = offers.items[0].workflow_id
         model = player.settings.model.model_copy(update={"name": "m-1"})
@@ -107,7 +107,7 @@ async def talked() -> Case:
 
 
 async def by_detectors(name: str) -> Case:
-    async with playing(Settings(), default_catalogue()) as player:
+    async with open_player(Settings(), default_catalogue()) as player:
         return (await player.play(CASES / name)).case
 
 
@@ -131,9 +131,9 @@ async def test_a_model_works_on_a_recorded_case() -> None:
 
 async def test_the_recorded_replies_end_in_the_same_verdict(tmp_path: Path) -> None:
     case = await talked()
-    export(case, tmp_path / "case", RIGHT)
+    export_case(case, tmp_path / "case", RIGHT)
 
-    async with playing(Settings(), default_catalogue(), "recorded") as player:
+    async with open_player(Settings(), default_catalogue(), "recorded") as player:
         again = await player.play(tmp_path / "case")
 
     assert verdict_of(again.case) == verdict_of(case)
@@ -144,9 +144,9 @@ async def test_the_recorded_replies_end_in_the_same_verdict(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["memory", "quiet"])
 async def test_the_detectors_find_the_same_in_what_was_exported(name: str, tmp_path: Path) -> None:
     case = await by_detectors(name)
-    export(case, tmp_path / "case", RIGHT)
+    export_case(case, tmp_path / "case", RIGHT)
 
-    async with playing(Settings(), default_catalogue()) as player:
+    async with open_player(Settings(), default_catalogue()) as player:
         again = await player.play(tmp_path / "case")
 
     assert again.recorded.home == case.opened.pinned.home == Settings().kubernetes.namespace
@@ -172,9 +172,9 @@ async def test_the_detectors_find_the_same_in_what_was_exported(name: str, tmp_p
 async def test_an_answer_replays_as_right_only_where_a_person_said_so(
     said: Feedback | None, right: bool | None, tmp_path: Path
 ) -> None:
-    export(await by_detectors("memory"), tmp_path / "case", said)
+    export_case(await by_detectors("memory"), tmp_path / "case", said)
 
-    async with playing(Settings(), default_catalogue()) as player:
+    async with open_player(Settings(), default_catalogue()) as player:
         again = await player.play(tmp_path / "case")
 
     assert (again.judged.at1 if again.judged else None) is right
@@ -184,7 +184,7 @@ async def test_an_answer_replays_as_right_only_where_a_person_said_so(
 async def test_an_exported_case_that_nobody_judged_counts_neither_right_nor_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    export(await by_detectors("memory"), tmp_path / "case")
+    export_case(await by_detectors("memory"), tmp_path / "case")
 
     assert await replay([tmp_path / "case"], Settings(), default_catalogue(), "none", "text") == 0
 
@@ -194,7 +194,7 @@ async def test_an_exported_case_that_nobody_judged_counts_neither_right_nor_wron
 
 
 async def test_an_exported_folder_says_what_was_seen(tmp_path: Path) -> None:
-    export(await by_detectors("memory"), tmp_path / "case")
+    export_case(await by_detectors("memory"), tmp_path / "case")
 
     found = read_case(tmp_path / "case")
 
@@ -213,7 +213,7 @@ async def test_what_was_looked_for_in_vain_is_not_there_in_the_folder_either(tmp
     case = await by_detectors("quiet")
     taken = case.first(SnapshotTaken)
     assert taken is not None
-    export(case, tmp_path / "case")
+    export_case(case, tmp_path / "case")
     cluster = RecordedCluster(read_case(tmp_path / "case"))
 
     assert (await cluster.list(await cluster.kind("pods"), "shop")).items
@@ -229,13 +229,13 @@ async def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "case").mkdir()
 
     with pytest.raises(AlreadyExists, match="nothing is written over"):
-        export(case, tmp_path / "case")
+        export_case(case, tmp_path / "case")
     assert list((tmp_path / "case").iterdir()) == []
 
 
 async def test_a_case_that_ended_before_its_snapshot_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(NotRecorded, match="before anything was read"):
-        export(fold([cases.opened()]), tmp_path / "case")
+        export_case(fold_case([cases.opened()]), tmp_path / "case")
     assert not (tmp_path / "case").exists()
 
 
@@ -318,7 +318,7 @@ def beside(kubeconfig: Path, database: str) -> dict[str, dict[str, str]]:
 
 async def written(settings: Settings, namespace: str, name: str, folder: Path) -> None:
     async with Clients(from_kubeconfig(settings.kubernetes.kubeconfig), SystemClock()) as kube:
-        export(await named(kube, settings, namespace, name), folder)
+        export_case(await named_case(kube, settings, namespace, name), folder)
 
 
 async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_uid(
@@ -455,6 +455,6 @@ def test_a_folder_without_a_recording_is_a_bad_case(tmp_path: Path) -> None:
 
 
 async def test_a_recording_is_plain_json(tmp_path: Path) -> None:
-    export(await by_detectors("quiet"), tmp_path / "case")
+    export_case(await by_detectors("quiet"), tmp_path / "case")
     facts = json.loads((tmp_path / "case" / "recording.json").read_text())["facts"]
     assert [fact["fact"] for fact in facts][:3] == ["Opened", "ContextResolved", "SnapshotTaken"]

@@ -15,10 +15,10 @@ from inquest.replay.scoring import (
     Share,
     WantedCause,
     WantedObject,
-    judge,
+    judge_result,
     same_field,
     same_object,
-    tabled,
+    tabulate,
 )
 
 API = WantedObject("Deployment", "api", "shop", "apps/v1")
@@ -42,7 +42,7 @@ OTHER = cause("OOMKilled", name="web")
 
 
 def said(*causes: Cause, outcome: str = "NoMatchingWorkflows") -> Judged:
-    return judge(EXPECTED, causes, outcome)
+    return judge_result(EXPECTED, causes, outcome)
 
 
 def test_right_at_one_names_category_and_object() -> None:
@@ -71,20 +71,20 @@ def test_an_acceptable_object_is_right_under_the_same_categories() -> None:
 
 def test_a_red_herring_must_not_come_first() -> None:
     herring = replace(EXPECTED, cause=WantedCause(("CrashLoopBackOff", "ProbeFailing"), (API,)))
-    assert judge(herring, [cause("CrashLoopBackOff")], "").at1 is False
-    assert judge(herring, [cause("ProbeFailing"), cause("CrashLoopBackOff")], "").at1 is True
+    assert judge_result(herring, [cause("CrashLoopBackOff")], "").at1 is False
+    assert judge_result(herring, [cause("ProbeFailing"), cause("CrashLoopBackOff")], "").at1 is True
 
 
 def test_the_outcome_is_compared_where_one_is_expected() -> None:
     assert not said(cause(), outcome="WorkflowSelected").holds
-    assert judge(replace(EXPECTED, outcome=""), [cause()], "WorkflowSelected").holds
+    assert judge_result(replace(EXPECTED, outcome=""), [cause()], "WorkflowSelected").holds
 
 
 def test_where_nothing_is_wrong_nothing_may_be_blamed() -> None:
-    assert judge(HEALTHY, [], "ProblemResolved").holds
-    assert judge(HEALTHY, [cause()], "NotActionable").at1
-    assert not judge(HEALTHY, [cause()], "NoMatchingWorkflows").at1
-    assert not judge(HEALTHY, [], "Inconclusive").holds
+    assert judge_result(HEALTHY, [], "ProblemResolved").holds
+    assert judge_result(HEALTHY, [cause()], "NotActionable").at1
+    assert not judge_result(HEALTHY, [cause()], "NoMatchingWorkflows").at1
+    assert not judge_result(HEALTHY, [], "Inconclusive").holds
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_fields(wanted: str, named: str, same: bool) -> None:
 
 def test_the_table_counts_by_the_first_right_category_and_healthy_controls_apart() -> None:
     right, third = Judged(True, True, True, True), Judged(False, True, False, True)
-    calm, alarm = judge(HEALTHY, [], "ProblemResolved"), judge(HEALTHY, [cause()], "NoMatchingWorkflows")
-    table = tabled(
+    calm, alarm = judge_result(HEALTHY, [], "ProblemResolved"), judge_result(HEALTHY, [cause()], "NoMatchingWorkflows")
+    table = tabulate(
         [
             Played(EXPECTED, right, 1, "NoMatchingWorkflows", 20),
             Played(EXPECTED, third, 2, "NoMatchingWorkflows", 30),

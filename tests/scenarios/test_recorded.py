@@ -12,11 +12,11 @@ from typing import Final
 
 import pytest
 
-from inquest.replay.player import Result, default_catalogue, folders, known_misses, playing
+from inquest.replay.player import Result, case_folders, default_catalogue, known_misses, open_player
 from inquest.settings.settings import Settings
 
 HERE = Path(__file__).parent
-NAMES = [str(folder.relative_to(HERE)) for folder in folders([HERE])]
+NAMES = [str(folder.relative_to(HERE)) for folder in case_folders([HERE])]
 
 
 ENDS: Final = "ends "
@@ -31,7 +31,7 @@ def not_yet() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def play() -> Iterator[Callable[[str], Result]]:
     """Replays one scenario; the catalogue is opened once."""
-    opened = playing(Settings(), default_catalogue())
+    opened = open_player(Settings(), default_catalogue())
     with asyncio.Runner() as runner:
         player = runner.run(opened.__aenter__())
         yield lambda name: runner.run(player.play(HERE / name))

@@ -12,11 +12,11 @@ import pytest
 from inquest.api.types import Phase
 from inquest.core.case import endings, facts
 from inquest.core.case.case import Case
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.reporting import metrics
 from inquest.core.reporting.metrics import LogLine, Measure
-from inquest.telemetry.metrics import count
+from inquest.telemetry.metrics import count_measure
 from tests.core import cases, talk
 from tests.telemetry.conftest import Figures, samples
 
@@ -26,11 +26,11 @@ def entry(hours: float, score: float) -> HistoryEntry:
     return HistoryEntry("r-1", cases.AT - timedelta(hours=hours), outcome="completed", effectiveness_score=score)
 
 
-ENDED = cases.closing(endings.cancelled(), talk.whole(), seconds=90)
+ENDED = cases.closing(endings.end_cancelled(), talk.whole(), seconds=90)
 
 
 def stages(case: Case = ENDED) -> Iterator[Case]:
-    return (fold(case.facts[:number]) for number in range(1, len(case.facts) + 1))
+    return (fold_case(case.facts[:number]) for number in range(1, len(case.facts) + 1))
 
 
 def told(case: Case = ENDED) -> list[Measure]:
@@ -82,7 +82,8 @@ def test_a_case_soon_after_a_run_is_a_recurrence(
     look = replace(cases.resolved(), history=known)
 
     assert (
-        sums("recurrences", fold([cases.opened(), look, replace(look, at=look.at + timedelta(seconds=9))])) == expected
+        sums("recurrences", fold_case([cases.opened(), look, replace(look, at=look.at + timedelta(seconds=9))]))
+        == expected
     )
 
 
@@ -95,7 +96,7 @@ def test_a_run_is_counted_by_what_it_came_to() -> None:
 
 def test_the_parts_of_the_context_are_counted() -> None:
     assert sums("enrichment")[("history", "ok")] == 1
-    lost = fold([cases.opened(), cases.resolved(failure="forbidden", verified=False)])
+    lost = fold_case([cases.opened(), cases.resolved(failure="forbidden", verified=False)])
     assert sums("enrichment", lost)[("owner", "failed")] == 1
 
 
@@ -120,7 +121,7 @@ def test_every_measure_has_a_metric_and_only_known_words(figures: Figures) -> No
     before = set(samples())
 
     for measure in told():
-        count(measure)
+        count_measure(measure)
 
     new = set(samples()) - before
     assert figures.grown("outcomes_total") == {("Reactive", "WorkflowSelected"): 1}

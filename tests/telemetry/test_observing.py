@@ -12,14 +12,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from inquest.adapters.counting import Counted
-from inquest.adapters.traced import Gauging, ObservedModel, ObservedRedactor, ObservedTools, observed
+from inquest.adapters.traced import Gauging, ObservedModel, ObservedRedactor, ObservedTools, traced_port
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, Usage
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import InquestError, ModelRefused, RateLimited, Unavailable
 from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.scope import Scope
-from inquest.telemetry.metrics import know
+from inquest.telemetry.metrics import start_series
 from tests.gather.tools.conftest import FakeCluster, pod, run_of
 from tests.telemetry.conftest import Figures, HandClock, by_name, samples
 
@@ -184,7 +184,7 @@ class Port:
 
 
 async def test_any_port_is_traced_by_the_names_of_its_calls(spans: InMemorySpanExporter) -> None:
-    port = observed("eyes", Port())
+    port = traced_port("eyes", Port())
 
     assert await port.look(1) == 2
     assert port.name == "a port"
@@ -206,9 +206,9 @@ async def test_a_watched_port_can_still_be_counted_for_crash_tests() -> None:
             calls.append(label)
             return await work()
 
-    port: Any = Counted("eyes", observed("eyes", Port()), Recorder())  # type: ignore[arg-type]
+    port: Any = Counted("eyes", traced_port("eyes", Port()), Recorder())  # type: ignore[arg-type]
 
-    assert inspect.iscoroutinefunction(observed("eyes", Port()).look)
+    assert inspect.iscoroutinefunction(traced_port("eyes", Port()).look)
     assert await port.look(1) == 2
     assert calls == ["eyes.look"]
 
@@ -224,7 +224,7 @@ def test_what_the_redactor_took_out_is_counted(figures: Figures) -> None:
 
 
 def test_known_series_begin_at_zero() -> None:
-    know(models=("m-zero",), tools=("a_tool",))
+    start_series(models=("m-zero",), tools=("a_tool",))
 
     known = [(key[1], value) for key, value in samples().items() if {"m-zero", "a_tool"} & set(key[1])]
     now = dict(known)

@@ -17,7 +17,7 @@ from inquest.controllers.journal import Log, Writer
 from inquest.controllers.status import PROGRESS_SECONDS, ProgressPace
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.redaction.redacted import seal
 from inquest.errors import Unavailable
 from tests.core import cases, talk
@@ -63,7 +63,7 @@ def work_of(case: Case) -> CaseWork:
 
 async def test_progress_is_told_every_five_seconds_and_no_more_often(clock: HandClock) -> None:
     shown, turned = Shown(clock), WHOLE.all(facts.RcaReplied)[0]
-    open_ = fold(WHOLE.facts[:3])
+    open_ = fold_case(WHOLE.facts[:3])
     work = work_of(open_)
     for _ in range(40):
         before, work.case = work.case, Case(open_.phase, (*work.case.facts, turned))
@@ -78,7 +78,7 @@ async def test_progress_is_told_every_five_seconds_and_no_more_often(clock: Hand
 
 async def test_a_new_phase_is_told_at_once(clock: HandClock) -> None:
     shown = Shown(clock)
-    stages = [fold(WHOLE.facts[:count]) for count in range(1, len(WHOLE.facts) + 1)]
+    stages = [fold_case(WHOLE.facts[:count]) for count in range(1, len(WHOLE.facts) + 1)]
     moved = []
     for before, after in zip([Case(), *stages], stages, strict=False):
         known = len(shown.moments)
@@ -93,7 +93,7 @@ async def test_a_new_phase_is_told_at_once(clock: HandClock) -> None:
 
 
 async def test_news_that_had_to_wait_is_told_while_the_model_thinks(clock: HandClock) -> None:
-    shown, work = Shown(clock), work_of(fold(WHOLE.facts[:4]))
+    shown, work = Shown(clock), work_of(fold_case(WHOLE.facts[:4]))
     shown.pace.wrote(PLACE)
     shown._untold.add(PLACE)
     clock.seconds += 2
@@ -119,7 +119,7 @@ async def test_a_status_that_cannot_be_written_costs_no_model_call(clock: HandCl
             await asyncio.sleep(0)
         return WHOLE.facts[3]
 
-    found = await shown._unless_stopped(work_of(fold(WHOLE.facts[:3])), answer())
+    found = await shown._unless_stopped(work_of(fold_case(WHOLE.facts[:3])), answer())
 
     assert found == (WHOLE.facts[3],)
 

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from inquest.core.case.endings import model_unavailable
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.reporting import metrics
 from inquest.core.reporting.metrics import INVESTIGATION
 from inquest.settings.server import TelemetrySettings
@@ -31,12 +31,12 @@ CASE = cases.closing(model_unavailable("503", permanent=False), talk.talked(*tal
 
 def tell(uid: str = UID) -> None:
     for count in range(1, len(CASE.facts) + 1):
-        for stretch in metrics.case_spans(fold(CASE.facts[:count]), uid):
-            tracing.tell(uid, stretch)
+        for stretch in metrics.case_spans(fold_case(CASE.facts[:count]), uid):
+            tracing.export_span(uid, stretch)
 
 
 def test_a_case_is_one_tree_under_the_uid_of_its_investigation(spans: InMemorySpanExporter) -> None:
-    with tracing.within(UID, "rca"), tracing.span("chat m-1", {}):
+    with tracing.inside_span(UID, "rca"), tracing.open_span("chat m-1", {}):
         pass
     tell()
 
@@ -119,7 +119,7 @@ from inquest.telemetry import tracing
 
 stop = tracing.set_up(TelemetrySettings(traces=True, endpoint=sys.argv[1]), version="1", instance="i")
 at = datetime(2026, 11, 22, tzinfo=UTC)
-tracing.tell(sys.argv[2], CaseSpan("investigation", "", "investigation", at, at + timedelta(seconds=9), {}))
+tracing.export_span(sys.argv[2], CaseSpan("investigation", "", "investigation", at, at + timedelta(seconds=9), {}))
 stop()
 print("done")
 """

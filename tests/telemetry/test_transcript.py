@@ -12,17 +12,17 @@ import pytest
 
 from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.controllers.investigation.finish import batches
-from inquest.core.case.endings import cancelled
+from inquest.core.case.endings import end_cancelled
 from inquest.core.redaction.redacted import seal
 from inquest.core.reporting import audit
 from inquest.datastorage.app import create_app
 from inquest.datastorage.domain import hash_chain
-from inquest.datastorage.store.database import migrate, open_database
+from inquest.datastorage.store.database import migrate_database, open_database
 from inquest.ports.datastorage import AuditEvent
 from tests.core import cases, talk
 
 UID = "7be1f0c2-5f0e-4c59-8d0a-6c9f2f3b1a77"
-CASE = cases.closing(cancelled(), talk.whole(), seconds=90)
+CASE = cases.closing(end_cancelled(), talk.whole(), seconds=90)
 
 
 class Later:
@@ -46,7 +46,7 @@ async def here() -> str:
 @pytest.fixture
 async def app(tmp_path: Path) -> AsyncIterator[Any]:
     database = open_database(f"sqlite:///{tmp_path / 'store.db'}")
-    await migrate(database)
+    await migrate_database(database)
     made = create_app(database, now=Later().now)
     yield made
     await made.state.service.close()
@@ -93,5 +93,5 @@ async def test_a_transcript_that_is_sent_again_is_there_once(app: Any) -> None:
     kept = await client.transcript(UID)
 
     assert len(kept) == len(events())
-    assert hash_chain.findings(await app.state.service.ledger.links(UID)) == []
+    assert hash_chain.find_broken_links(await app.state.service.ledger.links(UID)) == []
     await client.close()

@@ -73,7 +73,7 @@ class ObservedModel:
     async def ask(self, request: Redacted[ModelRequest]) -> ModelReply:
         asked, begun = request.value, self._gauging.clock.monotonic()
         phase, model = asked.phase or OTHER, self._known(asked.model)
-        with tracing.span(f"chat {asked.model}", _of_request(asked, self._provider), kind=SpanKind.CLIENT) as span:
+        with tracing.open_span(f"chat {asked.model}", _of_request(asked, self._provider), kind=SpanKind.CLIENT) as span:
             self._show_request(span, asked)
             try:
                 reply = await self._model.ask(request)
@@ -166,7 +166,7 @@ class ObservedTools(Toolset):
     async def _result(self, invocation: Invocation, run: ToolRun, desk: ToolContext, end: float | None) -> ToolResult:
         begun = self._gauging.clock.monotonic()
         tool = run.call.name if run.call.name in self.names else UNKNOWN_TOOL
-        with tracing.span(f"execute_tool {tool}", _of_call(run, tool)) as span:
+        with tracing.open_span(f"execute_tool {tool}", _of_call(run, tool)) as span:
             result = await super()._result(invocation, run, desk, end)
             self._show(span, run, result)
         spent = self._gauging.clock.monotonic() - begun
@@ -178,7 +178,7 @@ class ObservedTools(Toolset):
 
     def _show(self, span: Span, run: ToolRun, result: ToolResult) -> None:
         if result.error:
-            tracing.failed(span, str(fate_of(result)))
+            tracing.mark_failed(span, str(fate_of(result)))
         if self._gauging.content:
             span.set_attribute("gen_ai.tool.call.arguments", self._gauging.shown(run.call.arguments))
             span.set_attribute("gen_ai.tool.call.result", result.content)
@@ -214,13 +214,13 @@ class TracedPort:
 
     def _traced(self, method: str, found: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
         async def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            with tracing.span(f"{self._name}.{method}", {"inquest.port": self._name}):
+            with tracing.open_span(f"{self._name}.{method}", {"inquest.port": self._name}):
                 return await found(*args, **kwargs)
 
         return call
 
 
-def observed(name: str, port: T) -> T:
+def traced_port(name: str, port: T) -> T:
     """The same port, traced."""
     watched: Any = TracedPort(name, port)
     found: T = watched
@@ -254,4 +254,4 @@ def _count_marks(rule: str, before: int, after: str) -> None:
         REDACTIONS.labels("withheld").inc()
 
 
-__all__ = ["Gauging", "ObservedModel", "ObservedRedactor", "ObservedTools", "TracedPort", "fault_word", "observed"]
+__all__ = ["Gauging", "ObservedModel", "ObservedRedactor", "ObservedTools", "TracedPort", "fault_word", "traced_port"]

@@ -27,11 +27,11 @@ from inquest.api.base import (
     Text2000,
     Time,
     Uid,
+    cel_rule,
+    cel_rules,
     keyed_by,
-    rule,
-    rules,
 )
-from inquest.api.cel_rules import STATUS_STAYS, fixed_fields, once
+from inquest.api.cel_rules import STATUS_STAYS, field_set_once, fixed_fields
 from inquest.api.refs import ObjectRef, PinnedTarget, RiskFactor, WorkflowPin
 from inquest.api.types import (
     ApprovalPhase,
@@ -139,7 +139,7 @@ class Approver(ApiModel):
 _APPROVALS = "(has({0}.approvals) ? size({0}.approvals) : 0)"
 
 _RULES = (
-    rule(
+    cel_rule(
         "!has(oldSelf.decision) || (has(self.decision) && self.decision == oldSelf.decision"
         " && self.decidedBy == oldSelf.decidedBy && has(self.decisionReason) == has(oldSelf.decisionReason)"
         " && (!has(self.decisionReason) || self.decisionReason == oldSelf.decisionReason)"
@@ -148,39 +148,39 @@ _RULES = (
         "spec.decision is final: decision, decisionReason, decidedBy and deciderIdentity are written once, together",
         ".decision",
     ),
-    rule(
+    cel_rule(
         "has(self.decision) == has(self.decidedBy)",
         "spec.decision is complete only with spec.decidedBy, the name of the deciding user",
         ".decidedBy",
     ),
-    rule(
+    cel_rule(
         "!has(self.decisionReason) || has(self.decision)",
         "spec.decisionReason is complete only with spec.decision",
         ".decisionReason",
     ),
-    rule(
+    cel_rule(
         "!has(self.deciderIdentity) || has(self.decision)",
         "spec.deciderIdentity is complete only with spec.decision",
         ".deciderIdentity",
     ),
-    rule(
+    cel_rule(
         "!has(self.decision) || self.decision != 'Approved'"
         f" || {_APPROVALS.format('self')} >= self.requiredApprovals - 1",
         "spec.decision Approved needs enough people: spec.approvals holds fewer than spec.requiredApprovals - 1",
         ".decision",
     ),
-    rule(
+    cel_rule(
         "!has(self.decidedBy) || !has(self.approvals) || !self.approvals.exists(a, a.user == self.decidedBy)",
         "spec.decidedBy is already among spec.approvals: enough people means different people",
         ".decidedBy",
     ),
-    rule(
+    cel_rule(
         "!has(oldSelf.approvals) || (has(self.approvals)"
         " && oldSelf.approvals.all(a, self.approvals.exists(b, b == a)))",
         "spec.approvals only grows: old entries stay as they are",
         ".approvals",
     ),
-    rule(
+    cel_rule(
         f"{_APPROVALS.format('self')} <= {_APPROVALS.format('oldSelf')} + 1",
         "spec.approvals only grows by one entry in an update",
         ".approvals",
@@ -251,14 +251,14 @@ class ApprovalStatus(StatusBase):
     """Where the request stands."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
+        json_schema_extra=cel_rules(
+            cel_rule(
                 "!has(oldSelf.phase) || oldSelf.phase == 'Pending' || (has(self.phase)"
                 " && (self.phase == oldSelf.phase || (oldSelf.phase == 'Approved' && self.phase == 'Voided')))",
                 "status.phase is final once it is not Pending; only Approved may become Voided",
                 ".phase",
             ),
-            once("consumedBy", "status"),
+            field_set_once("consumedBy", "status"),
         )
     )
 
@@ -279,7 +279,7 @@ class ApprovalStatus(StatusBase):
 class RemediationApprovalRequest(Resource):
     """One exact action, shown to people, decided once."""
 
-    model_config = ConfigDict(json_schema_extra=rules(STATUS_STAYS))
+    model_config = ConfigDict(json_schema_extra=cel_rules(STATUS_STAYS))
 
     PLURAL: ClassVar[str] = "remediationapprovalrequests"
 

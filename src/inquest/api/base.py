@@ -145,13 +145,13 @@ def keyed_by(field: str) -> dict[str, JsonValue]:
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]}
 
 
-def rule(expression: str, message: str, field_path: str | None = None) -> dict[str, JsonValue]:
+def cel_rule(expression: str, message: str, field_path: str | None = None) -> dict[str, JsonValue]:
     """One CEL validation; the message names the field and the rule."""
     found: dict[str, JsonValue] = {"rule": expression, "message": message}
     return found | ({"fieldPath": field_path} if field_path else {})
 
 
-def rules(*found: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def cel_rules(*found: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Schema extra that carries CEL validations."""
     return {"x-kubernetes-validations": list(found)}
 

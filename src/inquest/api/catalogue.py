@@ -26,11 +26,11 @@ from inquest.api.base import (
     Text2000,
     Time,
     Unique,
+    cel_rule,
+    cel_rules,
     keyed_by,
-    rule,
-    rules,
 )
-from inquest.api.cel_rules import fixed
+from inquest.api.cel_rules import fixed_field
 from inquest.api.types import (
     ActionTypeName,
     Engine,
@@ -65,7 +65,7 @@ class Description(ApiModel):
 class ActionTypeSpec(Description):
     """What can be done, in words."""
 
-    model_config = ConfigDict(json_schema_extra=rules(fixed("name")))
+    model_config = ConfigDict(json_schema_extra=cel_rules(fixed_field("name")))
 
     name: ActionTypeName
     """Name that workflows refer to; never changes."""
@@ -158,13 +158,13 @@ class ParameterSchema(ApiModel):
     """One parameter of a workflow."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
+        json_schema_extra=cel_rules(
+            cel_rule(
                 "!has(self.minimum) || !has(self.maximum) || self.minimum <= self.maximum",
                 "parameters.minimum must not be above parameters.maximum",
                 ".minimum",
             ),
-            rule(
+            cel_rule(
                 "!has(self.default) || !has(self.enum) || self.default in self.enum",
                 "parameters.default must be a member of parameters.enum",
                 ".default",
@@ -238,7 +238,7 @@ PodTemplate = Annotated[
                     "properties": {
                         "containers": _containers(
                             "Containers",
-                            rule(
+                            cel_rule(
                                 "self.exists_one(c, c.name == 'workflow')",
                                 "podTemplate.spec.containers needs one container named workflow",
                             ),
@@ -279,17 +279,17 @@ class Execution(ApiModel):
     """How the workflow runs."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
+        json_schema_extra=cel_rules(
+            cel_rule(
                 "has(self.image) != has(self.podTemplate)",
                 "execution.image or execution.podTemplate: exactly one of the two",
             ),
-            rule(
+            cel_rule(
                 "!has(self.podTemplate) || (!has(self.command) && !has(self.args) && !has(self.resources))",
                 "execution.command, execution.args and execution.resources go with execution.image,"
                 " a podTemplate carries its own",
             ),
-            rule(
+            cel_rule(
                 "!has(self.timeout) || (duration(self.timeout) > duration('0s')"
                 " && duration(self.timeout) <= duration('2h'))",
                 "execution.timeout must be longer than zero and at most 2h",
@@ -358,13 +358,13 @@ class RemediationWorkflowSpec(ApiModel):
     """One version of one workflow; other content needs another version."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
+        json_schema_extra=cel_rules(
+            cel_rule(
                 "self.version != oldSelf.version || self == oldSelf",
                 "spec.version must change when the content does",
                 ".version",
             ),
-            fixed("id"),
+            fixed_field("id"),
         )
     )
 

@@ -76,7 +76,7 @@ class ConditionType:
         return {"True": self.true, "False": self.false, "Unknown": ("Pending", *self.unknown)}[status]
 
 
-def initial(kind: str, *, generation: int, now: datetime) -> Conditions:
+def initial_conditions(kind: str, *, generation: int, now: datetime) -> Conditions:
     """All conditions of a new object."""
     return tuple(_made(row, row.first, generation, now) for row in _rows(kind))
 
@@ -87,7 +87,7 @@ def set_condition(
     """The conditions with one of them set; what was not there before is filled in as new."""
     _check(kind, name, verdict)
     there = {found.type: found for found in conditions}
-    fresh = {found.type: found for found in initial(kind, generation=generation, now=now)}
+    fresh = {found.type: found for found in initial_conditions(kind, generation=generation, now=now)}
     row = next(row for row in _rows(kind) if row.name == name)
     changed = _moved(there.get(name), _made(row, verdict, generation, now))
     return tuple((fresh | there | {name: changed}).values())

@@ -25,11 +25,11 @@ from inquest.api.base import (
     Time,
     Uid,
     Unique,
-    rule,
-    rules,
+    cel_rule,
+    cel_rules,
 )
 from inquest.api.catalogue import Dependencies, Execution, ParameterSchemas
-from inquest.api.cel_rules import STATUS_STAYS, once
+from inquest.api.cel_rules import STATUS_STAYS, field_set_once
 from inquest.api.notices import Notices
 from inquest.api.refs import ObjectRef, PinnedTarget, WorkflowPin
 from inquest.api.types import EffectivenessReason, ExecutionPhase, FailureReason, Parameters, Purpose
@@ -52,9 +52,9 @@ class ExecutionSpec(ApiModel):
     """What is run; never changes."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule("self == oldSelf", "spec is fixed at creation: no field of an execution changes"),
-            rule(
+        json_schema_extra=cel_rules(
+            cel_rule("self == oldSelf", "spec is fixed at creation: no field of an execution changes"),
+            cel_rule(
                 "duration(self.timeout) > duration('0s') && duration(self.timeout) <= duration('2h')",
                 "spec.timeout must be longer than zero and at most 2h",
                 ".timeout",
@@ -151,7 +151,9 @@ class Effectiveness(ApiModel):
 class ExecutionStatus(StatusBase):
     """How the run goes."""
 
-    model_config = ConfigDict(json_schema_extra=rules(once("preSpecHash", "status"), once("postSpecHash", "status")))
+    model_config = ConfigDict(
+        json_schema_extra=cel_rules(field_set_once("preSpecHash", "status"), field_set_once("postSpecHash", "status"))
+    )
 
     phase: ExecutionPhase | None = None
     """Where it stands."""
@@ -188,7 +190,7 @@ class ExecutionStatus(StatusBase):
 class WorkflowExecution(Resource):
     """One run of one workflow on one target."""
 
-    model_config = ConfigDict(json_schema_extra=rules(STATUS_STAYS))
+    model_config = ConfigDict(json_schema_extra=cel_rules(STATUS_STAYS))
 
     PLURAL: ClassVar[str] = "workflowexecutions"
 

@@ -33,11 +33,11 @@ from inquest.api.base import (
     Time,
     Unique,
     Word,
+    cel_rule,
+    cel_rules,
     keyed_by,
-    rule,
-    rules,
 )
-from inquest.api.cel_rules import STATUS_STAYS, fixed_fields, once
+from inquest.api.cel_rules import STATUS_STAYS, field_set_once, fixed_fields
 from inquest.api.findings import (
     AlternativeWorkflow,
     CauseEntry,
@@ -111,8 +111,8 @@ class Limits(ApiModel):
     """What this Investigation may use; the settings hold where a limit is absent."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
+        json_schema_extra=cel_rules(
+            cel_rule(
                 "!has(self.timeout) || duration(self.timeout) > duration('0s')",
                 "spec.limits.timeout must be longer than zero",
                 ".timeout",
@@ -163,12 +163,12 @@ class InvestigationSpec(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=fixed_fields(
-            rule(
+            cel_rule(
                 "!(has(oldSelf.cancel) && oldSelf.cancel) || (has(self.cancel) && self.cancel)",
                 "spec.cancel cannot be taken back",
                 ".cancel",
             ),
-            once("feedback"),
+            field_set_once("feedback"),
             changeable=("cancel", "feedback"),
         )
     )
@@ -305,22 +305,22 @@ class InvestigationStatus(StatusBase):
     """Everything that is known, decided and done; at most 64 KiB."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
+        json_schema_extra=cel_rules(
+            cel_rule(
                 f"!has(oldSelf.phase) || !(oldSelf.phase in {_TERMINAL})"
                 " || (has(self.phase) && self.phase == oldSelf.phase)",
                 "status.phase does not change after Completed, Failed or Cancelled",
                 ".phase",
             ),
-            once("outcome", "status"),
-            once("fingerprint", "status"),
-            rule(
+            field_set_once("outcome", "status"),
+            field_set_once("fingerprint", "status"),
+            cel_rule(
                 "!has(oldSelf.context) || !has(oldSelf.context.setAt)"
                 " || (has(self.context) && self.context == oldSelf.context)",
                 "status.context does not change once it has setAt",
                 ".context",
             ),
-            rule(
+            cel_rule(
                 "!has(self.needsHumanReview) || !self.needsHumanReview || has(self.humanReviewReason)",
                 "status.humanReviewReason is required where status.needsHumanReview is true",
                 ".humanReviewReason",
@@ -445,9 +445,9 @@ class Investigation(Resource):
     """One inquiry into one accepted Signal."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
+        json_schema_extra=cel_rules(
             STATUS_STAYS,
-            rule(
+            cel_rule(
                 "!has(self.spec.feedback) || (has(self.status) && has(self.status.phase)"
                 f" && self.status.phase in {_TERMINAL})",
                 "spec.feedback is given after the end: status.phase must be Completed, Failed or Cancelled",

@@ -24,9 +24,9 @@ from inquest.api.base import (
     Text4096,
     Text8192,
     Time,
-    rule,
+    cel_rule,
 )
-from inquest.api.cel_rules import fixed_fields, once
+from inquest.api.cel_rules import field_set_once, fixed_fields
 from inquest.api.notices import Notices
 from inquest.api.refs import Business, ObjectRef, OwnerRef, TargetRef
 from inquest.api.types import (
@@ -96,8 +96,8 @@ class SignalSpec(SignalContent):
 
     model_config = ConfigDict(
         json_schema_extra=fixed_fields(
-            once("resolvedTime"),
-            rule(
+            field_set_once("resolvedTime"),
+            cel_rule(
                 "!has(self.resolvedTime) || !has(self.firingTime) || self.resolvedTime >= self.firingTime",
                 "spec.resolvedTime must not lie before spec.firingTime",
                 ".resolvedTime",
@@ -172,7 +172,7 @@ class Recommendation(ApiModel):
 class SignalStatus(StatusBase):
     """What triage made of it."""
 
-    model_config = ConfigDict(json_schema_extra={"x-kubernetes-validations": [once("fingerprint", "status")]})
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-validations": [field_set_once("fingerprint", "status")]})
 
     phase: SignalPhase | None = None
     """Where it stands."""

@@ -14,7 +14,7 @@ from cyclopts import App, Argument
 
 from inquest.cli.cases.list import KINDS_BY_WORD
 from inquest.cli.options import KubeOptions, Session, at_place
-from inquest.cli.output import say
+from inquest.cli.output import print_lines
 from inquest.controllers.ports import INVESTIGATION, NAMESPACE
 from inquest.ports.kubernetes import ResourceKind
 
@@ -52,7 +52,7 @@ def main() -> None:
     """Entry point of `kubectl_complete-inquest`."""
     from inquest.cli.app import app
 
-    say(*candidates(app, sys.argv[1:]), NO_FILES)
+    print_lines(*candidates(app, sys.argv[1:]), NO_FILES)
 
 
 def candidates(app: App, words: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from inquest.cli.exits import Exit, exit_of
-from inquest.cli.output import warn
+from inquest.cli.output import print_warning
 from inquest.cli.program import program_of
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import InquestError
@@ -21,7 +21,7 @@ def main() -> None:
     try:
         sys.exit(_done(sys.argv[1:]))
     except InquestError as error:
-        warn(str(error))
+        print_warning(str(error))
         sys.exit(exit_of(error))
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
@@ -46,7 +46,7 @@ def _done(words: list[str]) -> int | None:
             words, result_action="return_value", exit_on_error=False, print_error=False, verbose=False
         )
     except CycloptsError as error:
-        warn(misuse(error))
+        print_warning(misuse(error))
         return Exit.MISUSED
     return status
 

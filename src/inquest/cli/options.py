@@ -87,7 +87,7 @@ class Session:
 
 
 @asynccontextmanager
-async def connected(place: KubeOptions) -> AsyncIterator[Session]:
+async def open_session(place: KubeOptions) -> AsyncIterator[Session]:
     """Open while the block runs; Misconfigured where the kubeconfig does not hold."""
     source, namespace = _source(place)
     async with Clients(source, SystemClock(), seconds=seconds_of(place.request_timeout)) as kube:
@@ -98,7 +98,7 @@ def at_place(place: KubeOptions, work: Callable[[Session], Awaitable[T]]) -> T:
     """Do the work with a connection that is closed afterwards."""
 
     async def run() -> T:
-        async with connected(place) as at:
+        async with open_session(place) as at:
             return await work(at)
 
     return asyncio.run(run())

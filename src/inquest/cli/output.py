@@ -14,23 +14,23 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from inquest.core.text import visible
-from inquest.presentation.drawing import cells
+from inquest.core.text import make_visible
+from inquest.presentation.drawing import terminal_cells
 
 GAP: Final = 3
 """Blanks between two columns, as kubectl has them."""
 Machine = Literal["json", "yaml"]
 
 
-def say(*lines: str) -> None:
+def print_lines(*lines: str) -> None:
     """Print lines, flushed: whoever reads may be a program that waits for them."""
     for line in lines:
-        print(visible(line), flush=True)
+        print(make_visible(line), flush=True)
 
 
-def warn(text: str) -> None:
+def print_warning(text: str) -> None:
     """A word to the person, on the other stream."""
-    print(f"inquest: {visible(text)}", file=sys.stderr, flush=True)
+    print(f"inquest: {make_visible(text)}", file=sys.stderr, flush=True)
 
 
 def is_terminal() -> bool:
@@ -38,7 +38,7 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def room() -> int | None:
+def terminal_width() -> int | None:
     """Columns of the terminal; None where no terminal reads, which is told everything on lines of any length."""
     return shutil.get_terminal_size().columns if is_terminal() else None
 
@@ -60,12 +60,12 @@ def json_line(found: Any) -> str:
 
 def _json(found: Any, indent: int | None) -> str:
     text = json.dumps(found, ensure_ascii=False, indent=indent)
-    return text if visible(text) == text else json.dumps(found, ensure_ascii=True, indent=indent)
+    return text if make_visible(text) == text else json.dumps(found, ensure_ascii=True, indent=indent)
 
 
 def _yaml(found: Any) -> str:
     text: str = yaml.dump(found, Dumper=yaml.CSafeDumper, allow_unicode=True)
-    if visible(text) != text:
+    if make_visible(text) != text:
         text = yaml.dump(found, Dumper=yaml.CSafeDumper, allow_unicode=False)
     return text.rstrip("\n")
 
@@ -78,11 +78,11 @@ def table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[st
 
 
 def _widths(found: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(cells, column)) + GAP for column in zip(*found, strict=True)]
+    return [max(map(terminal_cells, column)) + GAP for column in zip(*found, strict=True)]
 
 
 def _padded(cell: str, width: int) -> str:
-    return cell + " " * (width - cells(cell))
+    return cell + " " * (width - terminal_cells(cell))
 
 
 def say_table(header: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str], hint: str) -> None:
@@ -91,10 +91,10 @@ def say_table(header: Sequence[str], rows: Sequence[Sequence[str]], spare: Seque
     `spare` has the headers of those that are missed least first; `hint` says how all are seen. Whole where no terminal
     reads, and where even the rest is too wide.
     """
-    kept, gone = fitting(header, rows, spare, room())
-    say(*table_lines([header[number] for number in kept], [[row[number] for number in kept] for row in rows]))
+    kept, gone = fitting(header, rows, spare, terminal_width())
+    print_lines(*table_lines([header[number] for number in kept], [[row[number] for number in kept] for row in rows]))
     if gone:
-        warn(f"without {', '.join(gone)}, for which the terminal is too narrow; {hint}")
+        print_warning(f"without {', '.join(gone)}, for which the terminal is too narrow; {hint}")
 
 
 def fitting(
@@ -111,7 +111,7 @@ def fitting(
     return sorted(kept), [word for number, word in enumerate(header) if number not in kept]
 
 
-def within(lines: Sequence[str], width: int, height: int) -> list[str]:
+def fit_lines(lines: Sequence[str], width: int, height: int) -> list[str]:
     """What a terminal of that size can hold: the first line, and of the others the last, where the newest stands."""
     first, *others = lines
     if sum(_rows(line, width) for line in lines) <= height:
@@ -126,9 +126,9 @@ def within(lines: Sequence[str], width: int, height: int) -> list[str]:
 
 
 def _rows(line: str, width: int) -> int:
-    return max(1, -(-cells(line) // width))
+    return max(1, -(-terminal_cells(line) // width))
 
 
 def one_line(text: str) -> str:
     """The text without its line breaks."""
-    return " ".join(visible(text).split())
+    return " ".join(make_visible(text).split())

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from inquest.cli.options import Session
-from inquest.cli.output import warn
+from inquest.cli.output import print_warning
 from inquest.controllers.ports import NAMESPACE
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, Invalid, NotFound, Retryable
 from inquest.ports.kubernetes import Json, ResourceKind
@@ -52,7 +52,7 @@ async def _must_be_there(at: Session, kind: ResourceKind, name: str) -> None:
             "Nothing was created; --allow-missing asks why something is gone"
         ) from None
     except (Forbidden, Retryable) as error:
-        warn(f"whether {what} is there could not be checked: {error}")
+        print_warning(f"whether {what} is there could not be checked: {error}")
 
 
 async def _hint(at: Session, kind: ResourceKind, name: str) -> str:

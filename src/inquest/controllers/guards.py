@@ -12,15 +12,22 @@ from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.names import EXECUTION_LABEL, job_name, target_string
 from inquest.api.refs import PinnedTarget, TargetRef, WorkflowPin
 from inquest.api.types import ENDED_EXECUTIONS, ExecutionPhase
-from inquest.controllers.catalogue.live import content_hash, content_of, is_active, is_pending, newest, versions
+from inquest.controllers.catalogue.live import (
+    content_hash,
+    content_of,
+    is_active,
+    is_pending,
+    list_versions,
+    newest_workflows,
+)
 from inquest.controllers.ports import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, ControllerPorts
-from inquest.controllers.reading import parsed
+from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.controller import chain_rules, known_history
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.freeze import OpenWindow, open_windows
 from inquest.core.remediation.guards import GuardInput, GuardRules, RecentRun
 from inquest.core.remediation.job_result import job_outcome
-from inquest.core.remediation.proposal import CurrentState, Drift, drift
+from inquest.core.remediation.proposal import CurrentState, Drift, find_drift
 from inquest.core.signals.triage_input import BUILT_IN_PROTECTED
 from inquest.errors import InquestError, NotFound, Retryable
 
@@ -95,7 +102,7 @@ class Guards:
 
     async def pin(self, target: TargetRef) -> ResourceContext:
         """The target as it is now, as far as guards compare it."""
-        return await self.ports.target_reader.pin(bare(target))
+        return await self.ports.target_reader.pin(bare_reference(target))
 
     async def drift(
         self, target: PinnedTarget, workflow: WorkflowPin, context: ResourceContext | None = None
@@ -112,15 +119,15 @@ class Guards:
             workflow_hash=workflow_hash,
             workflow_active=active,
         )
-        return drift(target, workflow, seen)
+        return find_drift(target, workflow, seen)
 
     async def _workflow(self, workflow: WorkflowPin) -> tuple[str, bool]:
         """Content hash of the workflow as it is now, and whether it is in force; an empty hash: it is gone.
 
         The resource decides; DataStorage may have withdrawn it besides, and while it is away it delays no decision.
         """
-        same = await versions(self.ports.status, self.ports.namespace, workflow.id)
-        found = next(iter(newest(same)), None)
+        same = await list_versions(self.ports.status, self.ports.namespace, workflow.id)
+        found = next(iter(newest_workflows(same)), None)
         if found is None or found.metadata.deletion_timestamp is not None:
             return "", False
         digest = content_hash(content_of(found))
@@ -160,7 +167,7 @@ class Guards:
 
     async def _recent(self, target: TargetRef, now: datetime) -> tuple[RecentRun, ...]:
         """Runs of any workflow on the target that ended lately."""
-        runs = parsed(WorkflowExecution, await self.ports.status.list(EXECUTION))
+        runs = parse_objects(WorkflowExecution, await self.ports.status.list(EXECUTION))
         wanted = target_string(target).lower()
         return tuple(
             RecentRun(run.spec.workflow.id, run.status.completed_at)
@@ -182,5 +189,5 @@ class Guards:
         )
 
 
-def bare(target: TargetRef) -> TargetRef:
+def bare_reference(target: TargetRef) -> TargetRef:
     return TargetRef(api_version=target.api_version, kind=target.kind, name=target.name, namespace=target.namespace)

@@ -21,7 +21,7 @@ KEPT_SECONDS: Final = 240.0
 log = structlog.stdlib.get_logger(__name__)
 
 
-async def enter(ports: ControllerPorts, ownership: Ownership, work: CaseWork, draft: Draft) -> Log:
+async def write_entry(ports: ControllerPorts, ownership: Ownership, work: CaseWork, draft: Draft) -> Log:
     """The journal with the draft in it, tried again for some minutes; raises what the last try met.
 
     A turn of a model was paid for, and a tool that is asked again may say something else.

@@ -22,7 +22,7 @@ LATEST_NOTICE: Final = timedelta(days=1)
 """A receiver that is away for so long is not waited for, however often the operator starts."""
 
 
-async def tell(
+async def send_notice(
     ports: ControllerPorts, found: Resource, key: str, told: NoticeText, now: datetime, seen: Remembered | None = None
 ) -> Remembered:
     """Tell it, or ask the herald where it stands; `seen` is how it is remembered so far."""
@@ -48,7 +48,7 @@ def is_telling(notices: Iterable[Remembered]) -> bool:
     return any(notice.state is NoticeState.PENDING for notice in notices)
 
 
-def remembered(notices: Iterable[Remembered], *newer: Remembered) -> tuple[Remembered, ...]:
+def merge_notices(notices: Iterable[Remembered], *newer: Remembered) -> tuple[Remembered, ...]:
     """The notices with newer ones in the place of those of the same key; the oldest go where they are too many."""
     found = {notice.key: notice for notice in notices} | {notice.key: notice for notice in newer}
     return tuple(found.values())[-MOST_NOTICES:]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inquest.controllers.ports import POD
-from inquest.core.cluster.selectors import selects
+from inquest.core.cluster.selectors import selector_selects
 from inquest.ports.kubernetes import Cluster, Json
 
 
@@ -17,7 +17,7 @@ async def pods_of(cluster: Cluster, shown: Json, namespace: str) -> tuple[Json, 
         return None
     labels = ",".join(f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items()))
     listing = await cluster.list(POD, namespace, labels=labels)
-    found = tuple(pod for pod in listing.items if selects(selector, pod["metadata"].get("labels") or {}))
+    found = tuple(pod for pod in listing.items if selector_selects(selector, pod["metadata"].get("labels") or {}))
     return found if listing.complete else None
 
 

@@ -20,12 +20,12 @@ _told: dict[tuple[str, str], None] = {}
 """Objects of which the log knows already, by uid and version."""
 
 
-def parsed(model: type[ResourceT], objects: Iterable[Json]) -> tuple[ResourceT, ...]:
+def parse_objects(model: type[ResourceT], objects: Iterable[Json]) -> tuple[ResourceT, ...]:
     """What can be read of a list; the rest is left out, and the log says so once for each object."""
     return tuple(one for one in (_read(model, obj) for obj in objects) if one is not None)
 
 
-def fault(error: ValidationError) -> str:
+def unreadable_fields(error: ValidationError) -> str:
     """Which fields cannot be read, and why; their values are left out, for nobody has redacted them."""
     found = error.errors(include_input=False, include_url=False, include_context=False)
     return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:5])
@@ -48,5 +48,9 @@ def _tell(kind: str, obj: Json, error: ValidationError) -> None:
     while len(_told) > MAX_TOLD:
         del _told[next(iter(_told))]
     log.error(
-        "object cannot be read", kind=kind, namespace=meta.get("namespace"), name=meta.get("name"), error=fault(error)
+        "object cannot be read",
+        kind=kind,
+        namespace=meta.get("namespace"),
+        name=meta.get("name"),
+        error=unreadable_fields(error),
     )

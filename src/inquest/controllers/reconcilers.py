@@ -13,7 +13,7 @@ from inquest.controllers.catalogue.controller import CatalogueController
 from inquest.controllers.execution.controller import ExecutionController
 from inquest.controllers.investigation.controller import InvestigationController
 from inquest.controllers.ports import APPROVAL, INVESTIGATION, ControllerPorts
-from inquest.controllers.reading import parsed
+from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.controller import SignalController
 from inquest.controllers.signal.recommend import Recommendations
 from inquest.errors import NotFound
@@ -62,7 +62,7 @@ class Reconcilers:
         """What models cost in the hour before this process began."""
         if self.ports.budget is None or self.ports.model is None:
             return
-        known = parsed(Investigation, await self.ports.status.list(INVESTIGATION))
+        known = parse_objects(Investigation, await self.ports.status.list(INVESTIGATION))
         self.ports.budget.recall(known, await self.ports.now())
 
     async def sweep(self) -> None:

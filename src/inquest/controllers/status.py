@@ -10,7 +10,7 @@ from typing import Any, Final
 import structlog
 
 from inquest.api.base import Resource
-from inquest.api.conditions import ConditionValue, initial, set_conditions
+from inquest.api.conditions import ConditionValue, initial_conditions, set_conditions
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Invalid
@@ -75,7 +75,7 @@ def _with_references(raw: Any, clean: Any) -> Any:
     return {**clean, **{key: value for key, value in raw.items() if key in REFERENCES}}
 
 
-async def publish(
+async def publish_status(
     ports: ControllerPorts,
     kind: ResourceKind,
     found: Resource,
@@ -93,7 +93,7 @@ async def publish(
     server does not take as it is goes out in its least form, and `on_refusal` hears why.
     """
     generation = found.generation
-    there = found.status.conditions or initial(kind.kind, generation=generation, now=now)
+    there = found.status.conditions or initial_conditions(kind.kind, generation=generation, now=now)
     conditions = set_conditions(there, kind.kind, verdicts, generation=generation, now=now)
     updated = found.status.model_copy(update={**changes, "conditions": conditions, "observed_generation": generation})
     obj = redact_object(ports.redactor, _object(kind, found, _without(fit(updated).to_object(), leave_out)))

@@ -19,7 +19,7 @@ async def kinds_of(cluster: Cluster, target: TargetRef) -> list[ResourceKind]:
         return [await cluster.kind(target.kind, group) for group in several.groups]
 
 
-async def placed(cluster: Cluster, target: TargetRef) -> TargetRef:
+async def place_target(cluster: Cluster, target: TargetRef) -> TargetRef:
     """The reference without the namespace that its kind does not have: it would pass for that namespace's own.
 
     As it is where the kind is not known: whoever reads it meets the same failure and says so.

@@ -42,17 +42,17 @@ MAX_LINES: Final = 50
 _LINES_IN_NOTE: Final = 10
 
 
-def filtered(text: str, boundary: str = "") -> str:
+def filter_text(text: str, boundary: str = "") -> str:
     """Text of a signal, a cluster or a model as a prompt may hold it: no phrase that talks to the model."""
     parts: list[str] = []
     done = 0
     for start, end in _hits(text, boundary):
         parts += (text[done:start], MARK)
         done = end
-    return visible("".join((*parts, text[done:])))
+    return make_visible("".join((*parts, text[done:])))
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     r"""Characters that a reader cannot see, as `\u{…}` escapes; line breaks and tabs stay, colours go."""
     plain = without_colours(text)
     return INVISIBLE.sub(lambda hit: f"\\u{{{ord(hit[0]):x}}}", plain.replace("\r\n", "\n"))
@@ -63,9 +63,9 @@ def without_colours(text: str) -> str:
     return _COLOURS.sub("", text) if "\x1b" in text or "\x9b" in text else text
 
 
-def shown(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """What people see of a text in so many characters at most; the cut comes after the escapes, and halves none."""
-    plain = visible(text[: 2 * most])
+    plain = make_visible(text[: 2 * most])
     if len(plain) <= most:
         return plain
     half = _HALF.search(plain, max(0, most - _ESCAPE), most)
@@ -117,7 +117,7 @@ _UNSEEN: Final = re.compile(f"{_COLOURS.pattern}|(?![\x0b-\x0d\x1c-\x1f\x85\u202
 """Of the invisible ones, those that are no white space: a phrase may be spread over lines of any kind."""
 
 
-def frame(text: str, evidence_id: str, tool: str, boundary: str) -> str:
+def frame_text(text: str, evidence_id: str, tool: str, boundary: str) -> str:
     """A tool's output between boundaries that nobody can guess; unchanged, with a note where it is suspected.
 
     A text that holds the boundary all the same, because it once read it, gets another one: it cannot close its frame.
@@ -139,13 +139,13 @@ def _listed(lines: Sequence[int]) -> str:
     return ", ".join(map(str, lines[:_LINES_IN_NOTE])) + more
 
 
-def section(heading: str, *lines: str) -> str:
+def prompt_section(heading: str, *lines: str) -> str:
     """A part of a prompt; without a line it vanishes with its heading (pipeline, section 11)."""
     kept = [line for line in lines if line.strip()]
     return "\n".join([f"## {heading}", *kept]) if kept else ""
 
 
-def joined(*parts: str) -> str:
+def join_parts(*parts: str) -> str:
     """The parts that have text, a blank line between them."""
     return "\n\n".join(part for part in parts if part.strip())
 
@@ -158,7 +158,7 @@ Compiled = tuple[Any, str]
 
 
 @lru_cache(maxsize=512)
-def compiled(text: str) -> Compiled:
+def compile_re2(text: str) -> Compiled:
     """An expression of RE2; what would need going back over the text (look-around, back-references) is a fault."""
     if len(text) > MAX_PATTERN:
         return None, f"is longer than {MAX_PATTERN} characters"

@@ -103,7 +103,7 @@ async def unready_reason(database: Database) -> str:
 
 
 async def _description(_request: Request) -> Response:
-    return JSONResponse(openapi.document())
+    return JSONResponse(openapi.openapi_document())
 
 
 async def _not_built(request: Request) -> Response:

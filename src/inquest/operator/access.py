@@ -63,7 +63,7 @@ class OwnRights(Protocol):
         ...
 
 
-async def excess(
+async def excess_rights(
     status: OwnRights, namespaces: Sequence[str] = (), *, tolerated: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """The rights that are there and should not be, as `RequiredAccess.text`; API errors pass through."""
@@ -108,7 +108,7 @@ class KindLookup(Protocol):
     async def kind(self, word: str, api_version: str = "") -> ResourceKind: ...
 
 
-async def missing(
+async def missing_rights(
     status: OwnRights,
     kinds: KindLookup,
     *,

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from inquest.ports.process import Clock
-from inquest.serving.http import metrics_app, serving
+from inquest.serving.http import metrics_app, serve_app
 from inquest.serving.login import Reviewer
 from inquest.serving.loopback import Private
 from inquest.telemetry.metrics import LOOP_LAG
@@ -81,4 +81,4 @@ def _shown(line: HealthLine, fault: str) -> str:
     return f"[{mark}] {line.name}{f': {fault}' if fault else ''}"
 
 
-__all__ = ["HealthLine", "health_app", "measure_lag", "metrics_app", "serving"]
+__all__ = ["HealthLine", "health_app", "measure_lag", "metrics_app", "serve_app"]

@@ -22,7 +22,7 @@ from inquest.controllers.runtime.request import Handler, Rank, ReconcileKey, Req
 from inquest.controllers.runtime.resync import Resync, key_of
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden, InquestError
-from inquest.operator.access import CHECK_SECONDS, MissingRight, excess, missing
+from inquest.operator.access import CHECK_SECONDS, MissingRight, excess_rights, missing_rights
 from inquest.operator.directory import DELETED, PARTNERS, ObjectDirectory
 from inquest.operator.health import HealthLine, health_app, measure_lag
 from inquest.operator.lease import ReplicaLease
@@ -30,11 +30,11 @@ from inquest.operator.reload import SettingsFile
 from inquest.operator.supervisor import Supervisor, supervisor_for
 from inquest.operator.watcher import OURS, WatchEvent
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.serving.http import metrics_app, serving
+from inquest.serving.http import metrics_app, serve_app
 from inquest.serving.loopback import Private
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import log_from
-from inquest.wiring import Adapters, door_for_readers, opened, receiving, watching_events
+from inquest.wiring import Adapters, door_for_readers, open_adapters, open_intake, watching_events
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -91,7 +91,7 @@ class Process:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; then everything is let go in order."""
         async with (
-            opened(self.settings, self.offer, self._must_hold, self.redactor) as wired,
+            open_adapters(self.settings, self.offer, self._must_hold, self.redactor) as wired,
             AsyncExitStack() as stack,
         ):
             await wired.kube.status.look_around()
@@ -277,10 +277,10 @@ class Process:
         server = self.settings.server
         readers = wired.kube.metrics_readers() if server.asks_for_tokens else None
         app = health_app(alive=alive, ready=ready, reviewer=readers)
-        health = await stack.enter_async_context(serving(app, server.host, server.health_port))
+        health = await stack.enter_async_context(serve_app(app, server.host, server.health_port))
         told = metrics_app([Middleware(Private, reviewer=readers)] if readers else [])
-        metrics = await stack.enter_async_context(serving(told, server.host, server.metrics_port))
-        intake = await stack.enter_async_context(receiving(wired, self.redactor))
+        metrics = await stack.enter_async_context(serve_app(told, server.host, server.metrics_port))
+        intake = await stack.enter_async_context(open_intake(wired, self.redactor))
         log.info("serving", health=health, metrics=metrics, intake=intake)
 
     def _queue_fault(self) -> str:
@@ -292,7 +292,7 @@ class Process:
     async def _check_rights(self, wired: Adapters) -> None:
         ports = wired.conductor.ports
         namespaces = (ports.namespace, ports.execution_namespace, *self.settings.kubernetes.namespaces)
-        self.too_many = await excess(wired.kube.status, namespaces, tolerated=self.settings.access_allow_excess)
+        self.too_many = await excess_rights(wired.kube.status, namespaces, tolerated=self.settings.access_allow_excess)
         if self.too_many:
             log.error("rights that must not be there", rights=self.too_many)
         await self._check_missing(wired)
@@ -303,7 +303,7 @@ class Process:
         try:
             chosen = self.settings.kubernetes.namespaces
             managed = () if chosen else await self._managed(wired)
-            found = await missing(
+            found = await missing_rights(
                 wired.kube.status,
                 cluster,
                 home=ports.namespace,

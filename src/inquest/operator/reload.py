@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from inquest.errors import Misconfigured
 from inquest.ports.process import Clock
-from inquest.settings.settings import Settings, is_live, leaves
+from inquest.settings.settings import Settings, is_live, list_settings
 from inquest.telemetry.metrics import SETTINGS_REFUSED, SETTINGS_RELOADS, SETTINGS_WAITING
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -41,7 +41,7 @@ def with_live_of(found: Group, running: Group) -> Group:
 
 def differing(one: Settings, other: Settings) -> tuple[str, ...]:
     """Paths of the settings that are not the same, in the order of the reference; never their values."""
-    return tuple(leaf.path for leaf in leaves() if leaf.of(one) != leaf.of(other))
+    return tuple(leaf.path for leaf in list_settings() if leaf.of(one) != leaf.of(other))
 
 
 class SettingsFile:

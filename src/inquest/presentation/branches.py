@@ -37,26 +37,26 @@ class Section:
     body: tuple[Node, ...]
 
 
-def branches(*texts: str | None) -> tuple[Node, ...]:
+def text_nodes(*texts: str | None) -> tuple[Node, ...]:
     """A line for each text that is there."""
     return tuple(Node(text) for text in texts if text)
 
 
-def joined(parts: Iterable[str | None], by: str = ", ") -> str:
+def join_present(parts: Iterable[str | None], by: str = ", ") -> str:
     """The parts that are there."""
     return by.join(part for part in parts if part)
 
 
-def figure(confidence: float | None) -> str:
+def two_decimals(confidence: float | None) -> str:
     """A confidence or a score with two decimals, empty where there is none."""
     return "" if confidence is None else f"{confidence:.2f}"
 
 
-def counted(number: int, word: str) -> str:
+def count_of(number: int, word: str) -> str:
     """`1 pod`, `2 pods`."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def after(before: str, text: str | None) -> str:
+def text_after(before: str, text: str | None) -> str:
     """The text behind a word, empty where there is none."""
     return f"{before}{text}" if text else ""

@@ -45,7 +45,7 @@ class CaseObjects:
         return bool(self.status.usage and self.status.usage.turns)
 
 
-def place(target: TargetRef | None) -> str:
+def place_of_target(target: TargetRef | None) -> str:
     """`Kind/name in namespace`."""
     if target is None:
         return ""
@@ -60,5 +60,5 @@ def is_refuted(claim: Claim) -> bool:
 def cause_line(cause: CauseEntry) -> str:
     """`0.95 Category Kind/name in namespace: what is wrong`."""
     figure = "" if cause.confidence is None else f"{cause.confidence:.2f} "
-    words = " ".join(part for part in (cause.category, place(cause.object)) if part)
+    words = " ".join(part for part in (cause.category, place_of_target(cause.object)) if part)
     return f"{figure}{words}: {cause.summary}" if cause.summary else f"{figure}{words}"

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from inquest.core.text import visible
+from inquest.core.text import make_visible
 from inquest.presentation.branches import Node, Section, State
 
 _ACTIVE: Final = re.compile(r"([\\`*_\[\]<>|~#!$])")
@@ -56,7 +56,7 @@ def _indented(body: Sequence[Node], indent: str, width: int | None) -> Iterator[
 
 def _lines(branch: Node) -> list[str]:
     """A text is one line; what is quoted keeps its own."""
-    text = visible(branch.text)
+    text = make_visible(branch.text)
     lines = text.rstrip("\n").split("\n") if branch.quote else [" ".join(text.split())]
     return [f"{branch.mark} {lines[0]}" if branch.mark is not State.NONE else lines[0], *lines[1:]]
 
@@ -84,7 +84,7 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
     """Broken between words alone: a name or a digest that is cut could not be copied."""
     first, *words = line.split(" ")
     for word in words:
-        if cells(first) + 1 + cells(word) > width:
+        if terminal_cells(first) + 1 + terminal_cells(word) > width:
             yield first
             first = word
         else:
@@ -92,7 +92,7 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
     yield first
 
 
-def cells(text: str) -> int:
+def terminal_cells(text: str) -> int:
     """Columns of a terminal that the text takes."""
     return sum(_cells(sign) for sign in text)
 
@@ -121,7 +121,7 @@ def _listed(body: Sequence[Node], indent: str) -> Iterator[str]:
 
 
 def _fenced(branch: Node, indent: str) -> Iterator[str]:
-    text = visible(branch.text).rstrip("\n")
+    text = make_visible(branch.text).rstrip("\n")
     longest = max((len(ticks) for ticks in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     yield f"{indent}- {fence}text"
@@ -131,6 +131,6 @@ def _fenced(branch: Node, indent: str) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """A line that Markdown shows as it is; a mention of somebody mentions nobody, an address is no link."""
-    line = _ACTIVE.sub(r"\\\1", " ".join(visible(text).split()))
+    line = _ACTIVE.sub(r"\\\1", " ".join(make_visible(text).split()))
     line = _LEADING.sub(lambda hit: f"{hit[1][:-1]}\\{hit[1][-1]}", line)
     return line.replace("&", "&amp;").replace("@", "&#64;").replace("://", "&#58;//")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from inquest.api.findings import Claim, ClaimRole, SelectedWorkflow
 from inquest.api.types import RulingDecision
 from inquest.core.selection.parameter_rules import PARAMETER_RULES
-from inquest.presentation.branches import Node, Section, State, after, branches, figure, joined
-from inquest.presentation.case import CaseObjects, cause_line, is_refuted, place
+from inquest.presentation.branches import Node, Section, State, join_present, text_after, text_nodes, two_decimals
+from inquest.presentation.case import CaseObjects, cause_line, is_refuted, place_of_target
 
 
 def explanation_of(told: CaseObjects) -> tuple[Section, ...]:
@@ -29,11 +29,11 @@ def explanation_of(told: CaseObjects) -> tuple[Section, ...]:
 
 def _happened(told: CaseObjects) -> tuple[Node, ...]:
     signal, status = told.investigation.spec.signal, told.status
-    words = [f"{signal.severity} {signal.name} of {place(signal.target)}", _text(signal.environment)]
-    end = joined([str(told.phase), _text(status.outcome), _text(status.resolution)])
+    words = [f"{signal.severity} {signal.name} of {place_of_target(signal.target)}", _text(signal.environment)]
+    end = join_present([str(told.phase), _text(status.outcome), _text(status.resolution)])
     # The message of an end begins with the resolution, for those who see the message alone.
     said = (status.message or "").removeprefix(f"{_text(status.resolution)}: ")
-    return branches(joined(words), signal.message, f"{end}{after(': ', said)}")
+    return text_nodes(join_present(words), signal.message, f"{end}{text_after(': ', said)}")
 
 
 def _text(word: object) -> str:
@@ -48,13 +48,13 @@ def _cause(told: CaseObjects) -> tuple[Node, ...]:
     first = next(iter(status.causes), None)
     summary = first.summary if first else root.summary if root else None
     field = f"{first.field} is {first.value}" if first and first.field and first.value else None
-    what = joined([first.category, place(first.object)], " of ") if first else None
+    what = join_present([first.category, place_of_target(first.object)], " of ") if first else None
     factors = root.contributing_factors if root else ()
     told_twice = root.analysis if root and root.analysis != summary else None
-    return branches(
+    return text_nodes(
         summary,
-        joined([what, field], ": "),
-        after("explains: ", joined(first.explains) if first else None),
+        join_present([what, field], ": "),
+        text_after("explains: ", join_present(first.explains) if first else None),
         told_twice,
         *(f"contributes: {factor}" for factor in factors if factor != summary),
         _sureness(told),
@@ -66,8 +66,8 @@ def _sureness(told: CaseObjects) -> str | None:
     status = told.status
     if status.confidence is None:
         return None
-    own = after("the model itself said ", figure(status.model_confidence)) if told.by_model else ""
-    return f"confidence {joined([figure(status.confidence), own])}"
+    own = text_after("the model itself said ", two_decimals(status.model_confidence)) if told.by_model else ""
+    return f"confidence {join_present([two_decimals(status.confidence), own])}"
 
 
 def _proof(told: CaseObjects) -> Iterator[Node]:
@@ -75,28 +75,32 @@ def _proof(told: CaseObjects) -> Iterator[Node]:
         if not is_refuted(claim) and claim.role is not ClaimRole.RULED_OUT:
             yield _claim(claim)
     for finding in told.status.findings:
-        cites = after("rests on ", joined(finding.evidence))
+        cites = text_after("rests on ", join_present(finding.evidence))
         yield Node(
-            f"detector {finding.detector} {figure(finding.confidence)}: {finding.summary or finding.category}",
-            branches(cites),
+            f"detector {finding.detector} {two_decimals(finding.confidence)}: {finding.summary or finding.category}",
+            text_nodes(cites),
         )
 
 
 def _claim(claim: Claim) -> Node:
-    quoted = after(f"{joined(claim.evidence)}: ", f"“{claim.quote}”" if claim.quote else None)
-    cites = quoted or after("rests on ", joined(claim.evidence))
-    return Node(f"{joined([_text(claim.verdict), _text(claim.role)])}: {claim.text}", branches(cites, claim.note))
+    quoted = text_after(f"{join_present(claim.evidence)}: ", f"“{claim.quote}”" if claim.quote else None)
+    cites = quoted or text_after("rests on ", join_present(claim.evidence))
+    return Node(
+        f"{join_present([_text(claim.verdict), _text(claim.role)])}: {claim.text}", text_nodes(cites, claim.note)
+    )
 
 
 def _ruled_out(told: CaseObjects) -> Iterator[Node]:
     for claim in told.status.claims:
         if is_refuted(claim):
             why = claim.note or "what it cites does not say so"
-            yield Node(f"dropped: {claim.text}", branches(why))
+            yield Node(f"dropped: {claim.text}", text_nodes(why))
         elif claim.role is ClaimRole.RULED_OUT:
             yield _claim(claim)
     for number, cause in enumerate(told.status.causes[1:], start=2):
-        yield Node(f"place {number}: {cause_line(cause)}", branches(after("rests on ", joined(cause.evidence))))
+        yield Node(
+            f"place {number}: {cause_line(cause)}", text_nodes(text_after("rests on ", join_present(cause.evidence)))
+        )
 
 
 # --- the workflow ------------------------------------------------------------------------------------------------
@@ -105,20 +109,22 @@ def _ruled_out(told: CaseObjects) -> Iterator[Node]:
 def _workflow(told: CaseObjects) -> Iterator[Node]:
     status, chosen = told.status, told.status.selected_workflow
     if chosen is not None:
-        yield Node(f"{chosen.action_type}: {chosen.id} {chosen.version}, confidence {figure(chosen.confidence)}")
-        yield from branches(chosen.rationale)
+        yield Node(f"{chosen.action_type}: {chosen.id} {chosen.version}, confidence {two_decimals(chosen.confidence)}")
+        yield from text_nodes(chosen.rationale)
         yield from (_parameter(told, chosen, name) for name in chosen.parameters)
     elif told.has_ended and status.needs_human_review:
         yield Node("none was selected")
     for attempt in status.validation_attempts:
         if not attempt.valid:
-            yield Node(f"refused: {attempt.workflow_id}", branches(*attempt.errors))
+            yield Node(f"refused: {attempt.workflow_id}", text_nodes(*attempt.errors))
     for other in status.alternatives:
         yield Node(
-            joined([f"not chosen: {other.id}", figure(other.confidence)], " "),
-            branches(other.rationale),
+            join_present([f"not chosen: {other.id}", two_decimals(other.confidence)], " "),
+            text_nodes(other.rationale),
         )
-    yield from branches(*(f"earlier cases: {lesson}" for lesson in (status.context.lessons if status.context else ())))
+    yield from text_nodes(
+        *(f"earlier cases: {lesson}" for lesson in (status.context.lessons if status.context else ()))
+    )
 
 
 def _parameter(told: CaseObjects, chosen: SelectedWorkflow, name: str) -> Node:
@@ -149,26 +155,26 @@ def _ruling(told: CaseObjects) -> Iterator[Node]:
     status, ruling = told.status, told.status.ruling
     if ruling is None:
         if status.needs_human_review:
-            yield Node(f"review: {status.human_review_reason}", branches(*status.warnings))
+            yield Node(f"review: {status.human_review_reason}", text_nodes(*status.warnings))
         return
-    yield Node(joined([_text(ruling.decision), ruling.reason], ": "))
+    yield Node(join_present([_text(ruling.decision), ruling.reason], ": "))
     yield from (Node(f"risk {one.score}: {one.reason}") for one in ruling.risk_factors)
     if ruling.degraded:
         yield Node("the policy could not be asked properly, so a person is asked", mark=State.ATTENTION)
-    policy = after("policy ", ruling.query)
-    digest = after("hash ", ruling.policy_hash)
-    yield from branches(joined([policy, digest]))
+    policy = text_after("policy ", ruling.query)
+    digest = text_after("hash ", ruling.policy_hash)
+    yield from text_nodes(join_present([policy, digest]))
 
 
 def _decision(told: CaseObjects) -> Iterator[Node]:
     approval, request = told.status.approval, told.request
     if approval is None or approval.ref is None:
         return
-    by = after(" by ", approval.decided_by)
-    reason = after(": ", request.spec.decision_reason if request else None)
+    by = text_after(" by ", approval.decided_by)
+    reason = text_after(": ", request.spec.decision_reason if request else None)
     yield Node(f"{_text(approval.state)}{by}{reason}")
     if request is not None:
-        yield from branches(*(f"agreed: {one.user}{after(': ', one.reason)}" for one in request.spec.approvals))
+        yield from text_nodes(*(f"agreed: {one.user}{text_after(': ', one.reason)}" for one in request.spec.approvals))
         if request.spec.preview_diff:
             yield Node(request.spec.preview_diff, quote=True)
 
@@ -177,12 +183,12 @@ def _then(told: CaseObjects) -> Iterator[Node]:
     status, run = told.status, told.execution
     if run is not None:
         took = f"{run.status.duration_seconds} s" if run.status.duration_seconds is not None else ""
-        yield Node(joined([f"{run.name}: {_text(run.status.phase)}", took]), branches(*_run_lines(told)))
+        yield Node(join_present([f"{run.name}: {_text(run.status.phase)}", took]), text_nodes(*_run_lines(told)))
     elif status.execution is not None and status.execution.ref is not None:
         yield Node(f"{status.execution.ref.name} ran")
     if status.effectiveness is not None:
-        score = after("score ", figure(status.effectiveness.score))
-        yield Node(f"effect: {joined([_text(status.effectiveness.reason), score])}")
+        score = text_after("score ", two_decimals(status.effectiveness.score))
+        yield Node(f"effect: {join_present([_text(status.effectiveness.reason), score])}")
     if told.has_ended:
         yield from _ended(told)
 
@@ -196,8 +202,8 @@ def _run_lines(told: CaseObjects) -> Sequence[str | None]:
 
 def _ended(told: CaseObjects) -> Iterator[Node]:
     status, said = told.status, told.investigation.spec.feedback
-    words = joined([_text(status.reason), _text(status.sub_reason)])
+    words = join_present([_text(status.reason), _text(status.sub_reason)])
     took = f" after {status.duration_seconds} s" if status.duration_seconds is not None else ""
-    yield Node(f"{told.phase}{took}{after(': ', words)}")
+    yield Node(f"{told.phase}{took}{text_after(': ', words)}")
     if said is not None:
-        yield Node(f"{said.by} says that the diagnosis was {said.verdict}", branches(said.cause))
+        yield Node(f"{said.by} says that the diagnosis was {said.verdict}", text_nodes(said.cause))

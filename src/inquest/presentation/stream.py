@@ -47,7 +47,7 @@ class Reader:
     ended: bool = False
 
 
-def news(inv: Investigation, reader: Reader) -> tuple[Reader, tuple[FollowEvent, ...]]:
+def news_for(inv: Investigation, reader: Reader) -> tuple[Reader, tuple[FollowEvent, ...]]:
     """What this reader has not been told yet, and what they know after it.
 
     A call is told once it has an answer, and none before those ahead of it: who comes back misses no result.
@@ -97,6 +97,6 @@ def _end(inv: Investigation) -> Mapping[str, Any]:
     return {key: str(value) for key, value in words.items() if value is not None}
 
 
-def resumed(after: int) -> Reader:
+def resume_reader(after: int) -> Reader:
     """A reader who was told of everything up to this call."""
     return replace(Reader(), after=max(0, after))

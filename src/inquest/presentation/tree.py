@@ -7,8 +7,8 @@ from typing import Final
 
 from inquest.api.findings import ProgressEntry, StepState
 from inquest.api.types import ApprovalState, ExecutionPhase, Phase, Resolution
-from inquest.presentation.branches import Node, State, after, branches, counted, figure, joined
-from inquest.presentation.case import CaseObjects, cause_line, place
+from inquest.presentation.branches import Node, State, count_of, join_present, text_after, text_nodes, two_decimals
+from inquest.presentation.case import CaseObjects, cause_line, place_of_target
 
 SELECTION_TOOLS: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
 """Tools of the second invocation alone."""
@@ -25,7 +25,7 @@ MOST_ARGUMENTS: Final = 100
 """Characters of a call's arguments that are shown."""
 
 
-def tree(told: CaseObjects) -> Node:
+def case_tree(told: CaseObjects) -> Node:
     """The case as one tree."""
     phases = tuple(_phase(told, phase) for phase in WORK if _is_shown(told, phase))
     return Node(_head(told), (_signal(told), *phases, *_end(told)), _mark_of_case(told))
@@ -33,7 +33,7 @@ def tree(told: CaseObjects) -> Node:
 
 def _head(told: CaseObjects) -> str:
     status = told.status
-    words = joined([str(told.phase), _text(status.outcome), _text(status.resolution)])
+    words = join_present([str(told.phase), _text(status.outcome), _text(status.resolution)])
     return f"{told.name} in {told.investigation.namespace}: {words}"
 
 
@@ -52,9 +52,9 @@ def _mark_of_case(told: CaseObjects) -> State:
 def _signal(told: CaseObjects) -> Node:
     pinned = told.investigation.spec.signal
     seen = told.signal.status.occurrences if told.signal else None
-    words = f"{pinned.severity} {pinned.name} of {place(pinned.target)}"
+    words = f"{pinned.severity} {pinned.name} of {place_of_target(pinned.target)}"
     more = [_text(pinned.environment), _text(pinned.priority), f"seen {seen} times" if seen and seen > 1 else ""]
-    return Node(f"Signal: {joined([words, *more])}", branches(pinned.message), State.DONE)
+    return Node(f"Signal: {join_present([words, *more])}", text_nodes(pinned.message), State.DONE)
 
 
 # --- phases --------------------------------------------------------------------------------------------------
@@ -99,17 +99,20 @@ Leaves = tuple[str, tuple[Node, ...]]
 
 def _investigating(told: CaseObjects) -> Leaves:
     status, usage = told.status, told.status.usage
-    turns = f"{counted(usage.turns, 'turn')} of {usage.model}" if usage and usage.turns else "detectors, no model"
-    calls = counted(usage.tool_calls, "call") if usage and usage.tool_calls else ""
+    turns = f"{count_of(usage.turns, 'turn')} of {usage.model}" if usage and usage.turns else "detectors, no model"
+    calls = count_of(usage.tool_calls, "call") if usage and usage.tool_calls else ""
     tokens = f"{usage.total_tokens} tokens" if usage and usage.total_tokens else ""
-    cost = after("cost ", usage.cost if usage else None)
-    return joined([turns, calls, tokens, cost]), (
+    cost = text_after("cost ", usage.cost if usage else None)
+    return join_present([turns, calls, tokens, cost]), (
         *_snapshot(told),
-        *branches(after("playbooks: ", ", ".join(status.playbooks))),
+        *text_nodes(text_after("playbooks: ", ", ".join(status.playbooks))),
         *(Node(f"plan: {one.step}", mark=_STEP_MARKS[one.state]) for one in status.plan),
         *(_call(entry) for entry in status.progress if entry.tool not in SELECTION_TOOLS),
         *(
-            Node(f"finding {joined([figure(one.confidence), one.category], ' ')}: {one.summary or one.detector}")
+            Node(
+                f"finding {join_present([two_decimals(one.confidence), one.category], ' ')}: "
+                f"{one.summary or one.detector}"
+            )
             for one in status.findings
         ),
         *(Node(f"could not be read: {gap.what}: {gap.why}", mark=State.ATTENTION) for gap in status.gaps),
@@ -121,7 +124,7 @@ def _snapshot(told: CaseObjects) -> Iterator[Node]:
     taken = told.status.snapshot
     if taken is not None:
         word = "complete" if taken.complete else "not complete"
-        yield Node(f"snapshot: {counted(taken.pod_count or 0, 'pod')}, {word}", mark=State.DONE)
+        yield Node(f"snapshot: {count_of(taken.pod_count or 0, 'pod')}, {word}", mark=State.DONE)
 
 
 def _call(entry: ProgressEntry) -> Node:
@@ -129,19 +132,23 @@ def _call(entry: ProgressEntry) -> Node:
     cut = arguments if len(arguments) <= MOST_ARGUMENTS else f"{arguments[:MOST_ARGUMENTS]}…"
     took = f"{entry.milliseconds} ms" if entry.milliseconds is not None else ""
     mark = State.RUNNING if entry.ok is None else State.DONE if entry.ok else State.FAILED
-    words = joined([f"call {entry.id} {entry.tool or ''}", cut, after("→ ", entry.evidence), took], " ")
+    words = join_present([f"call {entry.id} {entry.tool or ''}", cut, text_after("→ ", entry.evidence), took], " ")
     return Node(words, mark=mark)
 
 
 def _selecting(told: CaseObjects) -> Leaves:
     status = told.status
     chosen = status.selected_workflow
-    word = f"{chosen.action_type}:{chosen.id} {chosen.version} {figure(chosen.confidence)}" if chosen else "none fits"
+    word = (
+        f"{chosen.action_type}:{chosen.id} {chosen.version} {two_decimals(chosen.confidence)}"
+        if chosen
+        else "none fits"
+    )
     values = chosen.parameters if chosen else {}
     return word if chosen or told.has_ended else "", (
         *(_call(entry) for entry in status.progress if entry.tool in SELECTION_TOOLS),
         *(
-            Node(f"refused {one.workflow_id}: {joined(one.errors, '; ')}", mark=State.FAILED)
+            Node(f"refused {one.workflow_id}: {join_present(one.errors, '; ')}", mark=State.FAILED)
             for one in status.validation_attempts
             if not one.valid
         ),
@@ -154,20 +161,22 @@ def _analyzing(told: CaseObjects) -> Leaves:
     if ruling is None:
         return "", ()
     risks = (Node(f"risk {one.score}: {one.reason}") for one in ruling.risk_factors)
-    degraded = branches("the policy could not be asked properly" if ruling.degraded else None)
-    return joined([_text(ruling.decision), ruling.reason], ": "), (*risks, *degraded)
+    degraded = text_nodes("the policy could not be asked properly" if ruling.degraded else None)
+    return join_present([_text(ruling.decision), ruling.reason], ": "), (*risks, *degraded)
 
 
 def _awaiting(told: CaseObjects) -> Leaves:
     approval, request = told.status.approval, told.request
     state = approval.state if approval else None
-    by = after(" by ", (approval.decided_by if approval else None) or (request.spec.decided_by if request else None))
-    reason = after(": ", request.spec.decision_reason if request else None)
+    by = text_after(
+        " by ", (approval.decided_by if approval else None) or (request.spec.decided_by if request else None)
+    )
+    reason = text_after(": ", request.spec.decision_reason if request else None)
     left = request.status.time_remaining if request and state is ApprovalState.PENDING else None
     ref = approval.ref.name if approval and approval.ref else ""
     command = f"to decide: inquest approve {told.name} -n {told.investigation.namespace}"
     return f"{_text(state)}{by}{reason}", (
-        *branches(after("request ", ref), after("time left ", left)),
+        *text_nodes(text_after("request ", ref), text_after("time left ", left)),
         *((Node(command, quote=True),) if _is_asked(told) else ()),
     )
 
@@ -187,7 +196,7 @@ def _executing(told: CaseObjects) -> Leaves:
     job = f"Job {found.status.job.namespace}/{found.status.job.name}" if found.status.job else ""
     failure = found.status.failure.summary if found.status.failure else None
     undo = f"undone by {told.undo.name}: {_text(told.undo.status.phase)}" if told.undo else None
-    return joined([_text(found.status.phase), took]), branches(job, failure, undo)
+    return join_present([_text(found.status.phase), took]), text_nodes(job, failure, undo)
 
 
 def _verifying(told: CaseObjects) -> Leaves:
@@ -195,10 +204,14 @@ def _verifying(told: CaseObjects) -> Leaves:
     scores = told.execution.status.effectiveness if told.execution else None
     if found is None:
         return "", ()
-    health = joined([figure(scores.health_before), figure(scores.health)], " → ") if scores else ""
-    parts = (("health", health), ("alert", figure(scores.alert)), ("metrics", figure(scores.metrics))) if scores else ()
-    return joined([_text(found.reason), after("score ", figure(found.score))]), branches(
-        joined(after(f"{name} ", value) for name, value in parts)
+    health = join_present([two_decimals(scores.health_before), two_decimals(scores.health)], " → ") if scores else ""
+    parts = (
+        (("health", health), ("alert", two_decimals(scores.alert)), ("metrics", two_decimals(scores.metrics)))
+        if scores
+        else ()
+    )
+    return join_present([_text(found.reason), text_after("score ", two_decimals(found.score))]), text_nodes(
+        join_present(text_after(f"{name} ", value) for name, value in parts)
     )
 
 
@@ -253,10 +266,12 @@ def _end(told: CaseObjects) -> Iterator[Node]:
         if status.message:
             yield Node(status.message, mark=State.RUNNING)
         return
-    words = joined([_text(status.reason), _text(status.sub_reason)])
-    review = after("a person has to look: ", _text(status.human_review_reason)) if status.needs_human_review else None
+    words = join_present([_text(status.reason), _text(status.sub_reason)])
+    review = (
+        text_after("a person has to look: ", _text(status.human_review_reason)) if status.needs_human_review else None
+    )
     took = f"{status.duration_seconds} s" if status.duration_seconds is not None else ""
     said = told.investigation.spec.feedback
-    judged = f"{said.by} says that the diagnosis was {said.verdict}{after(': ', said.cause)}" if said else None
-    leaves = branches(review, joined([words, after("after ", took)]), judged)
+    judged = f"{said.by} says that the diagnosis was {said.verdict}{text_after(': ', said.cause)}" if said else None
+    leaves = text_nodes(review, join_present([words, text_after("after ", took)]), judged)
     yield Node(f"{told.phase}: {status.message or ''}".rstrip(": "), leaves, _mark_of_case(told))

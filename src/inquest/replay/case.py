@@ -14,14 +14,14 @@ from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import ValidationError
 
-from inquest.adapters.kubernetes.discovery import SECRET_WORDS, ServedResource, pick
+from inquest.adapters.kubernetes.discovery import SECRET_WORDS, ServedResource, pick_kind
 from inquest.api.base import API_VERSION
 from inquest.api.signal import Signal
 from inquest.errors import AmbiguousKind, UnknownKind
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.replay.kinds import BUILT_IN, METRICS, is_namespaced, kinds_of
 from inquest.replay.scoring import Expectation, WantedCause, WantedObject
-from inquest.replay.yaml_pages import CaseFileError, YamlDocument, page, pages, text_of
+from inquest.replay.yaml_pages import CaseFileError, YamlDocument, read_page, read_yaml_pages, text_of
 
 CASE: Final = "case.yaml"
 SIGNAL: Final = "signal.yaml"
@@ -108,7 +108,7 @@ def read_case(folder: Path) -> RecordedCase:
     if not folder.is_dir():
         raise CaseFileError(folder, 1, "there is no such folder")
     _must_hold_its_own(folder)
-    head = page(folder / CASE)
+    head = read_page(folder / CASE)
     head.mapping()
     head.known(_CASE_WORDS)
     objects = _objects(folder)
@@ -119,7 +119,7 @@ def read_case(folder: Path) -> RecordedCase:
         description=head.text("description", default=""),
         taken_at=_time(head, "takenAt"),
         kubernetes_version=str(head.at("kubernetesVersion") or ""),
-        signal=_signal(page(folder / SIGNAL)),
+        signal=_signal(read_page(folder / SIGNAL)),
         objects=objects,
         kinds=kinds,
         whole=tuple(_whole(head, number, kinds) for number in range(len(head.items("recorded")))),
@@ -223,7 +223,7 @@ def _all_objects(folder: Path) -> Iterator[tuple[Json, YamlDocument, tuple[str |
     files = sorted(path for path in root.rglob("*") if path.suffix in _YAML) if root.is_dir() else []
     top = folder / "metrics" / "top.yaml"
     for path in (*files, *((top,) if top.exists() else ())):
-        for each in pages(path):
+        for each in read_yaml_pages(path):
             yield from _taken_apart(each, (), each.value, {})
 
 
@@ -313,7 +313,7 @@ def one_group(group: str, plural: str) -> str:
 def resource_of(word: str, api_version: str, kinds: Iterable[ServedResource]) -> tuple[str, str]:
     """Group and plural that a word means: `pods`, `deployments.apps`, `Deployment` beside its apiVersion."""
     try:
-        kind = pick((*kinds, *METRICS), word, api_version)
+        kind = pick_kind((*kinds, *METRICS), word, api_version)
     except (UnknownKind, AmbiguousKind):
         plural, _, group = word.lower().partition(".")
         return group or api_version.rpartition("/")[0], plural
@@ -321,7 +321,7 @@ def resource_of(word: str, api_version: str, kinds: Iterable[ServedResource]) ->
 
 
 def _missed(path: Path) -> Iterator[Missed]:
-    for where in pages(path) if path.exists() else ():
+    for where in read_yaml_pages(path) if path.exists() else ():
         for number in range(len(where.items())):
             where.mapping(number)
             where.known(_GAP_WORDS, number)
@@ -336,7 +336,7 @@ def _missed(path: Path) -> Iterator[Missed]:
             )
 
 
-def names(missed: Missed, kind: ResourceKind) -> bool:
+def names_kind(missed: Missed, kind: ResourceKind) -> bool:
     """Whether a gap is about this kind; a subresource such as `pods/log` is another thing."""
     word, _, group = missed.kind.partition(".")
     own = missed.group if missed.group is not None else (group or None)
@@ -370,7 +370,7 @@ def _texts(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _measured(path: Path) -> Iterator[Measured]:
-    for where in pages(path) if path.exists() else ():
+    for where in read_yaml_pages(path) if path.exists() else ():
         for number, entry in enumerate(where.items()):
             where.mapping(number)
             if not (entry.get("query") or entry.get("metric")):
@@ -393,7 +393,7 @@ def _measured(path: Path) -> Iterator[Measured]:
 def _expected(path: Path) -> Expectation | None:
     if not path.exists():
         return None
-    where = page(path)
+    where = read_page(path)
     where.mapping()
     where.known(_EXPECTED_WORDS)
     return Expectation(

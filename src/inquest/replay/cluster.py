@@ -10,11 +10,11 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import Final
 
-from inquest.adapters.kubernetes.discovery import pick, refuse_secrets
+from inquest.adapters.kubernetes.discovery import pick_kind, refuse_secrets
 from inquest.errors import Forbidden, InquestError, NotFound, NotRecorded, Unavailable, UnknownKind
 from inquest.ports.kubernetes import Json, Listing, ResourceKind
 from inquest.replay import selectors
-from inquest.replay.case import LogPlace, Missed, RecordedCase, Whole, names, one_group
+from inquest.replay.case import LogPlace, Missed, RecordedCase, Whole, names_kind, one_group
 from inquest.replay.kinds import plural_of
 
 PARTIAL: Final = "Partial"
@@ -43,7 +43,7 @@ class RecordedCluster:
         """As discovery would say; NotRecorded where nothing proves that the cluster does not serve it."""
         refuse_secrets(word)
         try:
-            kind = pick(self._case.kinds, word, api_version)
+            kind = pick_kind(self._case.kinds, word, api_version)
         except UnknownKind:
             kind = self._listed_kind(word, api_version)
         refuse_secrets(kind.kind)
@@ -124,7 +124,7 @@ class RecordedCluster:
         for missed in self._case.missed:
             same_place = missed.namespace in ("", namespace)
             same_name = missed.name in ("", name)
-            if missed.verb in verbs and names(missed, kind) and same_place and same_name:
+            if missed.verb in verbs and names_kind(missed, kind) and same_place and same_name:
                 return missed
         return None
 

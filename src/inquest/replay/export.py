@@ -22,8 +22,8 @@ from inquest.api.investigation import Feedback, FeedbackVerdict
 from inquest.api.signal import SignalContent
 from inquest.core.case import facts
 from inquest.core.case.case import Case, told_diagnosis
-from inquest.core.case.journal import dump, load
-from inquest.core.case.transitions import fold
+from inquest.core.case.journal import dump_fact, load_fact
+from inquest.core.case.transitions import fold_case
 from inquest.core.diagnosis.categories import UNKNOWN, category_from
 from inquest.core.diagnosis.diagnosis import Cause
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, ObservedObject
@@ -42,7 +42,7 @@ Files = Mapping[str, str]
 """Path in the folder → text."""
 
 
-def export(case: Case, folder: Path, feedback: Feedback | None = None) -> tuple[Path, ...]:
+def export_case(case: Case, folder: Path, feedback: Feedback | None = None) -> tuple[Path, ...]:
     """Write the folder of a case with what a person said of it; AlreadyExists where something is there."""
     if folder.exists():
         raise AlreadyExists(f"{folder} is there already: nothing is written over")
@@ -244,14 +244,14 @@ def _cause(found: Cause) -> dict[str, Any]:
 
 def recording_text(case: Case) -> str:
     """The facts of a case, for `--model recorded`."""
-    return json.dumps({"facts": [dump(fact) for fact in case.facts]}, ensure_ascii=False, indent=1)
+    return json.dumps({"facts": [dump_fact(fact) for fact in case.facts]}, ensure_ascii=False, indent=1)
 
 
 def read_recording(folder: Path) -> Case:
     """The case of which a folder holds the recording; BadCase where there is none, or one that makes no case."""
     path = folder / RECORDING
     try:
-        return fold(load(payload) for payload in json.loads(text_of(path))["facts"])
+        return fold_case(load_fact(payload) for payload in json.loads(text_of(path))["facts"])
     except json.JSONDecodeError as error:
         raise CaseFileError(path, error.lineno, f"no JSON: {error.msg}") from error
     except (KeyError, TypeError, ValidationError) as error:

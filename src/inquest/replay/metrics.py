@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import re2
 
-from inquest.adapters.monitoring.promql import canonical, confined, selector_of, selectors_of
+from inquest.adapters.monitoring.promql import canonical_promql, confine_promql, selector_of, selectors_of
 from inquest.adapters.monitoring.selectors import Confinement, Matcher, Selector
 from inquest.api.base import rfc3339
 from inquest.errors import Declined, NotRecorded
@@ -102,8 +102,8 @@ class RecordedMetrics:
 
     def _answers(self, query: str, namespaces: Namespaces) -> list[tuple[RecordedSeries, ...]]:
         """The series of each recorded answer to a query; NotRecorded where nobody asked it then."""
-        confined(query, Confinement(NAMESPACE, namespaces))
-        asked = canonical(query)
+        confine_promql(query, Confinement(NAMESPACE, namespaces))
+        asked = canonical_promql(query)
         equal = [entry for entry in self._entries if entry.query and entry.query == asked]
         found = [tuple(one for one in entry.series if _is_own(one, namespaces)) for entry in equal]
         narrowed = None if found else self._narrowed(query, namespaces)
@@ -146,7 +146,7 @@ def _entry(found: Measured) -> RecordedAnswer:
 
 def _query(text: str) -> str:
     try:
-        return canonical(text)
+        return canonical_promql(text)
     except Declined:
         return text.strip()
 

@@ -23,7 +23,7 @@ from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.adapters.kubernetes.clients import Clients
 from inquest.api.base import ObjectMeta
 from inquest.api.investigation import Investigation, InvestigationStatus
-from inquest.controllers.investigation.replay import Replay, register
+from inquest.controllers.investigation.replay import Replay, register_catalogue
 from inquest.controllers.investigation.stored import from_journal, from_records, uid_of
 from inquest.controllers.journal import Journal
 from inquest.controllers.ports import ControllerPorts
@@ -37,7 +37,7 @@ from inquest.core.redaction.redactor import Redactor
 from inquest.core.reporting.archive import replay_case
 from inquest.core.reporting.status import status_changes
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import migrate, open_database
+from inquest.datastorage.store.database import migrate_database, open_database
 from inquest.errors import Misconfigured, NotRecorded
 from inquest.gather.tools.context import Backends
 from inquest.gather.tools.toolset import Toolset
@@ -49,9 +49,9 @@ from inquest.replay.cluster import RecordedCluster
 from inquest.replay.export import read_recording
 from inquest.replay.metrics import RecordedMetrics
 from inquest.replay.null import NullNotifier, NullPolicy, ReadOnlyObjects
-from inquest.replay.scoring import Judged, Played, judge
+from inquest.replay.scoring import Judged, Played, judge_result
 from inquest.replay.target_reader import RecordedTargetReader
-from inquest.replay.yaml_pages import pages
+from inquest.replay.yaml_pages import read_yaml_pages
 from inquest.settings.model import ModelSettings
 from inquest.settings.settings import Settings
 from inquest.wiring import CaseTools, context_tool, external_datastorage, model_names, model_of, playbooks_of
@@ -97,7 +97,7 @@ class Result:
     def judged(self) -> Judged | None:
         """How it compares with what was expected; None where nothing was."""
         expected = self.recorded.expected
-        return judge(expected, self.causes, self.outcome) if expected else None
+        return judge_result(expected, self.causes, self.outcome) if expected else None
 
     @property
     def played(self) -> Played:
@@ -105,7 +105,7 @@ class Result:
         return Played(self.recorded.expected, self.judged, len(self.causes), self.outcome, self.reads)
 
 
-def folders(cases: Iterable[Path]) -> Iterator[Path]:
+def case_folders(cases: Iterable[Path]) -> Iterator[Path]:
     """The cases that are meant: a folder that is none itself stands for those beneath it."""
     for folder in cases:
         beneath = () if (folder / CASE).exists() else sorted(path.parent for path in folder.rglob(CASE))
@@ -196,7 +196,7 @@ def _at_home_in(settings: Settings, home: str) -> Settings:
 
 
 @asynccontextmanager
-async def playing(settings: Settings, catalogue: Path | None, model: str = NONE) -> AsyncIterator[Player]:
+async def open_player(settings: Settings, catalogue: Path | None, model: str = NONE) -> AsyncIterator[Player]:
     """What replays need, open; the catalogue is that of a folder, in a database of its own.
 
     `model` is `none`, `recorded`, or the name of a configured one.
@@ -208,13 +208,13 @@ async def playing(settings: Settings, catalogue: Path | None, model: str = NONE)
         folder = stack.enter_context(TemporaryDirectory(prefix="inquest-replay-"))
         database = open_database(f"sqlite:///{folder}/catalogue.db")
         stack.push_async_callback(database.close)
-        await migrate(database)
+        await migrate_database(database)
         app = create_app(database)
         stack.push_async_callback(app.state.service.close)
         datastorage = DataStorageClient.in_process(app, clock=clock)
         stack.push_async_callback(datastorage.close)
         if catalogue is not None:
-            await register(datastorage, catalogue_objects(catalogue))
+            await register_catalogue(datastorage, catalogue_objects(catalogue))
         endpoint = await model_of(asked, clock, redactor.learn, stack)
         yield Player(settings, datastorage, redactor, endpoint, playbooks_of(settings), words=model == RECORDED)
 
@@ -234,12 +234,12 @@ def _alone(chosen: ModelSettings, name: str) -> ModelSettings:
 # --- export ------------------------------------------------------------------------------------------------------
 
 
-async def named(kube: Clients, settings: Settings, namespace: str, name: str) -> Case:
+async def named_case(kube: Clients, settings: Settings, namespace: str, name: str) -> Case:
     """The stored case of an Investigation, by its name, or by its uid once it is deleted."""
-    return await stored(kube, settings, await uid_of(kube.status, namespace, name))
+    return await stored_case(kube, settings, await uid_of(kube.status, namespace, name))
 
 
-async def stored(kube: Clients, settings: Settings, uid: str) -> Case:
+async def stored_case(kube: Clients, settings: Settings, uid: str) -> Case:
     """A case as its journal has it, else as DataStorage keeps it; NotRecorded where neither does."""
     case = await from_journal(Journal(kube.status, settings.kubernetes.namespace), uid)
     if case is not None:
@@ -296,7 +296,7 @@ def catalogue_objects(folder: Path) -> tuple[Json, ...]:
     """Every object of the YAML files in a folder."""
     if not folder.is_dir():
         raise Misconfigured(f"there is no catalogue folder {folder}")
-    return tuple(dict(found.mapping()) for path in sorted(folder.glob("*.yaml")) for found in pages(path))
+    return tuple(dict(found.mapping()) for path in sorted(folder.glob("*.yaml")) for found in read_yaml_pages(path))
 
 
 def default_catalogue() -> Path | None:

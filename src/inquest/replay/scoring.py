@@ -73,7 +73,7 @@ class Judged:
         return self.at1 and self.outcome
 
 
-def judge(expected: Expectation, causes: Sequence[Cause], outcome: str) -> Judged:
+def judge_result(expected: Expectation, causes: Sequence[Cause], outcome: str) -> Judged:
     """Hold a ranked list of causes and an outcome against what was expected."""
     is_outcome = expected.outcome in ("", outcome)
     if expected.cause is None:
@@ -233,7 +233,7 @@ class Table:
     """Cases without an expectation: neither right nor wrong."""
 
 
-def tabled(played: Iterable[Played]) -> Table:
+def tabulate(played: Iterable[Played]) -> Table:
     """Right at 1, at 3 and with the field, by the first right category; false alarms among the healthy."""
     total, by_category = Share(), dict[str, Share]()
     healthy = alarms = cases = reads = told = outcomes = unjudged = 0

@@ -7,7 +7,7 @@ from datetime import datetime
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.evidence.snapshot import Snapshot
-from inquest.gather.snapshot.collector import take
+from inquest.gather.snapshot.collector import take_snapshot
 from inquest.gather.snapshot.context import ContextReader
 from inquest.ports.kubernetes import Cluster
 from inquest.ports.process import Clock, Redactor
@@ -29,4 +29,6 @@ class RecordedTargetReader:
 
     async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
         begin, texts = since or self._case.signal.spec.firing_time, self._case.texts
-        return await take(self._cluster, self._redactor, self._clock, target, since=begin, texts=texts, beyond=beyond)
+        return await take_snapshot(
+            self._cluster, self._redactor, self._clock, target, since=begin, texts=texts, beyond=beyond
+        )

@@ -107,7 +107,7 @@ class YamlDocument:
                 raise self.fault(f"{key!r} is not known: {near[0]!r} is", *place, str(key))
 
 
-def pages(path: Path) -> Iterator[YamlDocument]:
+def read_yaml_pages(path: Path) -> Iterator[YamlDocument]:
     """The documents of a file that are not empty; BadCase for what is no YAML or no UTF-8. JSON may stand for YAML."""
     if path.suffix == ".json":
         yield YamlDocument(path, 0, _json(path))
@@ -132,9 +132,9 @@ def _json(path: Path) -> Any:
         raise CaseFileError(path, error.lineno, f"no JSON: {error.msg}") from error
 
 
-def page(path: Path) -> YamlDocument:
+def read_page(path: Path) -> YamlDocument:
     """The one document of a file."""
-    found = list(pages(path))
+    found = list(read_yaml_pages(path))
     if len(found) != 1:
         raise CaseFileError(path, 1, "the file is empty" if not found else "one document is wanted, there are several")
     return found[0]

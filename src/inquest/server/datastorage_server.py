@@ -21,9 +21,9 @@ from starlette.middleware import Middleware
 from inquest.adapters.clock import SystemClock
 from inquest.core.redaction.redactor import Redactor
 from inquest.datastorage.app import create_app, create_health_app
-from inquest.datastorage.store.database import Database, migrate, open_database, unusable
+from inquest.datastorage.store.database import Database, migrate_database, open_database, unusable_database
 from inquest.errors import Misconfigured
-from inquest.serving.http import Certificate, metrics_app, serving, stop_signal
+from inquest.serving.http import Certificate, metrics_app, serve_app, stop_signal
 from inquest.serving.login import Reviewer
 from inquest.serving.loopback import Private
 from inquest.settings.backends import DataStorageServerSettings
@@ -62,16 +62,16 @@ async def _run(settings: Settings, stack: AsyncExitStack, stop: asyncio.Event) -
     stage, database, probes = Stage(), _database(settings), settings.server
     stack.push_async_callback(database.close)
     health = create_health_app(database, hindered=lambda: stage.hindered)
-    health_port = await stack.enter_async_context(serving(health, probes.host, probes.health_port))
+    health_port = await stack.enter_async_context(serve_app(health, probes.host, probes.health_port))
     told = metrics_app(await _around(settings, stack))
-    metrics_port = await stack.enter_async_context(serving(told, probes.host, probes.metrics_port))
+    metrics_port = await stack.enter_async_context(serve_app(told, probes.host, probes.metrics_port))
     reviewer = await _reviewer(settings, stack)
     await _migrated(database)
     app = create_app(database, reviewer=reviewer)
     stack.push_async_callback(app.state.service.close)
     chosen = settings.datastorage.server
     grace, certificate = int(chosen.stop_timeout.total_seconds()), _certificate(chosen)
-    api = serving(app, chosen.host, chosen.port, grace=grace, certificate=certificate)
+    api = serve_app(app, chosen.host, chosen.port, grace=grace, certificate=certificate)
     api_port = await stack.enter_async_context(api)
     stage.hindered = ""
     log.info(
@@ -94,9 +94,9 @@ async def _migrated(database: Database) -> None:
         tries = stamina.retry_context(on=_is_away, attempts=DATABASE_TRIES, timeout=DATABASE_WAIT_SECONDS)
         async for attempt in tries:
             with attempt:
-                await migrate(database)
+                await migrate_database(database)
     except (SQLAlchemyError, OSError) as error:
-        raise unusable(database, error) from error
+        raise unusable_database(database, error) from error
 
 
 def _is_away(error: Exception) -> bool:

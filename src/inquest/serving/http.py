@@ -23,7 +23,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from inquest.errors import Misconfigured
-from inquest.telemetry.metrics import exposition
+from inquest.telemetry.metrics import render_metrics
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -51,13 +51,13 @@ def metrics_app(around: Sequence[Middleware] = ()) -> Starlette:
     """Everything that Prometheus scrapes."""
 
     async def metrics(_: Request) -> Response:
-        return Response(exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(render_metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return Starlette(routes=[Route("/metrics", metrics)], middleware=around)
 
 
 @asynccontextmanager
-async def serving(
+async def serve_app(
     app: Any, host: str, port: int, *, grace: int = PROBE_GRACE_SECONDS, certificate: Certificate | None = None
 ) -> AsyncIterator[int]:
     """Serve it meanwhile, then finish what is being answered within `grace` seconds; gives the port, a free one for 0.

@@ -163,12 +163,12 @@ class Leaf:
         return reduce(getattr, self.path.split("."), cast(object, settings))
 
 
-def leaves(group: type[BaseModel] = Settings, prefix: str = "", *, live: bool = False) -> Iterator[Leaf]:
+def list_settings(group: type[BaseModel] = Settings, prefix: str = "", *, live: bool = False) -> Iterator[Leaf]:
     """Every single setting, in the order in which they are written here."""
     for name, field in group.model_fields.items():
         taken_up = live or is_live(field)
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from leaves(field.annotation, f"{prefix}{name}.", live=taken_up)
+            yield from list_settings(field.annotation, f"{prefix}{name}.", live=taken_up)
         else:
             yield Leaf(f"{prefix}{name}", field, taken_up)
 

@@ -234,7 +234,7 @@ for _metric, _words in _KNOWN.items():
     _start_at_zero(_metric, *_words)
 
 
-def know(*, models: Iterable[str] = (), tools: Iterable[str] = ()) -> None:
+def start_series(*, models: Iterable[str] = (), tools: Iterable[str] = ()) -> None:
     """Start the series of the configured models and of the tools that are there at 0."""
     named, offered = tuple(models), (*tools, UNKNOWN_TOOL)
     _start_at_zero(MODEL_REQUESTS, ASKED_FOR, named, (OK, *MODEL_FAULTS))
@@ -267,7 +267,7 @@ _BY_NAME: Final[Mapping[str, Counter | Histogram]] = {
 }
 
 
-def count(measure: Measure) -> None:
+def count_measure(measure: Measure) -> None:
     """Add what a fact of a case adds."""
     metric = _BY_NAME[measure.metric]
     found = metric.labels(**measure.labels) if measure.labels else metric
@@ -277,6 +277,6 @@ def count(measure: Measure) -> None:
         found.inc(measure.value)
 
 
-def exposition() -> bytes:
+def render_metrics() -> bytes:
     """Every metric in the text format that Prometheus scrapes."""
     return generate_latest(REGISTRY)

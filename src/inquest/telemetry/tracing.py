@@ -72,7 +72,7 @@ class CaseIds:
 
 
 @contextmanager
-def within(uid: str, key: str = INVESTIGATION) -> Iterator[None]:
+def inside_span(uid: str, key: str = INVESTIGATION) -> Iterator[None]:
     """What is traced inside stands under this span of the case, which itself is told when it has ended."""
     token = scope.attach(trace.set_span_in_context(_stand_in(uid, key), scope.get_current()))
     try:
@@ -86,7 +86,7 @@ def _stand_in(uid: str, key: str) -> Span:
     return NonRecordingSpan(SpanContext(trace_id_of(uid), span_id_of(uid, key), is_remote=True, trace_flags=flags))
 
 
-def tell(uid: str, found: CaseSpan) -> None:
+def export_span(uid: str, found: CaseSpan) -> None:
     """Export a span of a case that has ended; told again it is the same span."""
     above = trace.set_span_in_context(_stand_in(uid, found.parent), scope.Context()) if found.parent else None
     token = _given.set((trace_id_of(uid), span_id_of(uid, found.key)))
@@ -110,7 +110,7 @@ def _nanoseconds(at: datetime) -> int:
 
 
 @contextmanager
-def span(name: str, attributes: Attributes, *, kind: SpanKind = SpanKind.INTERNAL) -> Iterator[Span]:
+def open_span(name: str, attributes: Attributes, *, kind: SpanKind = SpanKind.INTERNAL) -> Iterator[Span]:
     """A unit of work; what it raises makes it an error, by class and never by text."""
     with TRACER.start_as_current_span(
         name, kind=kind, attributes=dict(attributes), record_exception=False, set_status_on_exception=False
@@ -118,11 +118,11 @@ def span(name: str, attributes: Attributes, *, kind: SpanKind = SpanKind.INTERNA
         try:
             yield found
         except BaseException as error:
-            failed(found, type(error).__name__)
+            mark_failed(found, type(error).__name__)
             raise
 
 
-def failed(found: Span, word: str) -> None:
+def mark_failed(found: Span, word: str) -> None:
     """Mark a span as an error of this class (`error.type`)."""
     found.set_attribute("error.type", word)
     found.set_status(Status(StatusCode.ERROR))
@@ -155,4 +155,14 @@ def _nothing() -> None:
     """Nothing was started."""
 
 
-__all__ = ["TRACER", "CaseIds", "failed", "set_up", "span", "span_id_of", "tell", "trace_id_of", "within"]
+__all__ = [
+    "TRACER",
+    "CaseIds",
+    "export_span",
+    "inside_span",
+    "mark_failed",
+    "open_span",
+    "set_up",
+    "span_id_of",
+    "trace_id_of",
+]

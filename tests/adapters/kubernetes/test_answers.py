@@ -17,7 +17,7 @@ import pytest
 from aiohttp import ClientError
 
 from inquest.adapters.kubernetes.clients import Clients
-from inquest.adapters.kubernetes.credentials import Credentials, given
+from inquest.adapters.kubernetes.credentials import Credentials, given_credentials
 from inquest.adapters.kubernetes.transport import ServerClock, TokenBucket, proxy_for
 from inquest.api.manifests.rbac import INSTALL
 from inquest.controllers.ports import INVESTIGATION
@@ -112,7 +112,10 @@ async def server(*script: Said) -> AsyncIterator[tuple[Clients, Server, FakeCloc
     found, clock = Server(list(script)), FakeClock()
     listener = await asyncio.start_server(found.talk, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
-    async with listener, Clients(given(Credentials(f"http://127.0.0.1:{port}", token="t")), clock, lambda: 1.0) as kube:
+    async with (
+        listener,
+        Clients(given_credentials(Credentials(f"http://127.0.0.1:{port}", token="t")), clock, lambda: 1.0) as kube,
+    ):
         yield kube, found, clock
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.kubernetes.credentials import Credentials, Impersonation, from_kubeconfig, given
+from inquest.adapters.kubernetes.credentials import Credentials, Impersonation, from_kubeconfig, given_credentials
 from inquest.adapters.kubernetes.transport import Request, Transport
 from inquest.errors import Unavailable
 from inquest.ports.kubernetes import Json
@@ -22,7 +22,7 @@ REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 async def user(login: Credentials) -> Json:
     """Who the API server takes us for."""
-    transport = Transport(given(login), SystemClock(), random.random)
+    transport = Transport(given_credentials(login), SystemClock(), random.random)
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
         reply = await transport.send(Request("POST", REVIEW, "create", "selfsubjectreviews", body=body))

@@ -11,7 +11,7 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Clients
-from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given_credentials
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, Invalid, NotFound, UnknownKind
 from inquest.ports.kubernetes import Json, ResourceKind
@@ -228,7 +228,9 @@ async def test_a_service_account_is_refused_what_it_may_not(cluster: Cluster, na
     token = visitors_token(cluster, namespace)
     admin = await from_kubeconfig(cluster.kubeconfig)()
 
-    async with Clients(given(Credentials(admin.server, admin.ca_file, token=token)), SystemClock()) as visitor:
+    async with Clients(
+        given_credentials(Credentials(admin.server, admin.ca_file, token=token)), SystemClock()
+    ) as visitor:
         assert (await visitor.cluster.kind("pods")) == POD
         with pytest.raises(Forbidden, match="visitor"):
             await visitor.cluster.list(POD, namespace)

@@ -15,7 +15,7 @@ from inquest.api.types import HumanReviewReason, Phase, Reason
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case.case import Case
 from inquest.core.case.steps import CallModel
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.evidence.evidence import Finding
 from inquest.core.llm.conversation import AskModel
 from inquest.core.llm.messages import Invocation
@@ -34,11 +34,11 @@ SAID = "boom inside the library"
 
 async def asked(model: OpenAIModel, found: tuple[Finding, ...] = FOUND) -> Case:
     """A case whose snapshot is taken, after its first question."""
-    case = fold([cases.opened(model="m1"), cases.resolved(), cases.taken(*found), cases.briefed()])
+    case = fold_case([cases.opened(model="m1"), cases.resolved(), cases.taken(*found), cases.briefed()])
     ports = SimpleNamespace(model=model, redacted=_sealed, now=_now)
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
     step = CallModel(Invocation.RCA, AskModel(QUESTION, seconds=60.0))
-    return advance(case, await Inquiries(cast(Any, ports)).ask(cast(Any, work), step))
+    return advance_case(case, await Inquiries(cast(Any, ports)).ask(cast(Any, work), step))
 
 
 async def _sealed(data: Any) -> Any:

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from inquest.adapters.clock import SystemClock
 from inquest.core.case import facts
-from inquest.core.case.journal import dump, load
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.llm.messages import ModelReply, ModelRequest, Retry, Usage, total_cost
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured
@@ -161,7 +161,7 @@ async def test_the_wired_model_fails_over_with_price_and_counts_it(script: Start
 
 def counted(phase: str, model: str, reason: str) -> float:
     labels = {"phase": phase, "model": model, "reason": reason}
-    families = text_string_to_metric_families(metrics.exposition().decode())
+    families = text_string_to_metric_families(metrics.render_metrics().decode())
     return sum(
         sample.value
         for family in families
@@ -176,7 +176,7 @@ def counted(phase: str, model: str, reason: str) -> float:
 def test_a_reply_of_an_older_journal_is_read() -> None:
     reply = {"text": "x", "tool_calls": [], "finish_reason": "stop", "usage": {"prompt": 1}, "model": "m"}
 
-    fact = load({"fact": "RcaReplied", "body": {"reply": reply, "at": "2026-11-22T00:00:00Z"}})
+    fact = load_fact({"fact": "RcaReplied", "body": {"reply": reply, "at": "2026-11-22T00:00:00Z"}})
 
     assert isinstance(fact, facts.RcaReplied)
     assert fact.reply == ModelReply("x", (), "stop", Usage(1), "m")
@@ -195,7 +195,7 @@ def test_cost_and_retries_survive_the_journal() -> None:
     )
     fact = facts.RcaReplied(reply, SystemClock().now())
 
-    assert load(dump(fact)) == fact
+    assert load_fact(dump_fact(fact)) == fact
 
 
 COSTS = {

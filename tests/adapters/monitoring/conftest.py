@@ -17,7 +17,7 @@ from inquest.adapters.monitoring.loki import Loki
 from inquest.adapters.monitoring.prometheus import Prometheus
 from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ToolCall, ToolResult
-from inquest.core.llm.tool_calls import boundary_of, canonical
+from inquest.core.llm.tool_calls import boundary_of, canonical_arguments
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.signals.incident import IncidentWindow
 from inquest.gather.tools.context import Backends, ToolContext
@@ -139,7 +139,7 @@ class Bench:
     desk: ToolContext
 
     async def __call__(self, name: str, /, **arguments: Any) -> ToolResult:
-        call = ToolCall("call-1", name, canonical(arguments))
+        call = ToolCall("call-1", name, canonical_arguments(arguments))
         run = ToolRun(call, "E1", boundary_of("seed", "E1"))
         (result,) = await self.tools.batch(Invocation.RCA, (run,), self.desk)
         return result

@@ -12,7 +12,7 @@ import pytest
 
 from inquest.adapters.monitoring import promql
 from inquest.adapters.monitoring.http_client import StackAddress, StackClient
-from inquest.adapters.monitoring.logql import confined
+from inquest.adapters.monitoring.logql import confine_logql
 from inquest.adapters.monitoring.loki import Loki
 from inquest.adapters.monitoring.selectors import Confinement
 from inquest.errors import Declined
@@ -36,7 +36,7 @@ BOUND = {
 
 @pytest.mark.parametrize(("query", "sent"), BOUND.items(), ids=BOUND.keys())
 def test_every_stream_selector_is_bound(query: str, sent: str) -> None:
-    assert confined(query, SHOP) == sent
+    assert confine_logql(query, SHOP) == sent
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_every_stream_selector_is_bound(query: str, sent: str) -> None:
 )
 def test_what_cannot_be_bound_is_not_sent(query: str) -> None:
     with pytest.raises(Declined):
-        confined(query, SHOP)
+        confine_logql(query, SHOP)
 
 
 NO_NAMESPACES = {
@@ -75,9 +75,9 @@ NO_NAMESPACES = {
 def test_what_is_no_name_of_a_namespace_gets_into_no_query(names: set[str]) -> None:
     within = Confinement("namespace", frozenset(names))
     with pytest.raises(Declined, match="no name of one"):
-        confined('{app="x"}', within)
+        confine_logql('{app="x"}', within)
     with pytest.raises(Declined, match="no name of one"):
-        promql.confined("up", within)
+        promql.confine_promql("up", within)
 
 
 def answering(data: dict[str, Any], asked: list[str], *, confine: bool = True) -> Loki:

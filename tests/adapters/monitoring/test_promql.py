@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest.adapters.monitoring import logql, promql
-from inquest.adapters.monitoring.promql import MOST_NESTED, confined, confined_selector, selectors_of
+from inquest.adapters.monitoring.promql import MOST_NESTED, confine_promql, confined_selector, selectors_of
 from inquest.adapters.monitoring.selectors import Confinement
 from inquest.errors import Declined
 
@@ -46,7 +46,7 @@ BOUND = {
 
 @pytest.mark.parametrize(("query", "sent"), BOUND.items(), ids=BOUND.keys())
 def test_every_selector_is_bound(query: str, sent: str) -> None:
-    assert confined(query, SHOP) == sent
+    assert confine_promql(query, SHOP) == sent
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_every_selector_is_bound(query: str, sent: str) -> None:
 )
 def test_what_cannot_be_bound_is_not_sent(query: str) -> None:
     with pytest.raises(Declined):
-        confined(query, SHOP)
+        confine_promql(query, SHOP)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from inquest.serving.http import serving
+from inquest.serving.http import serve_app
 
 
 @dataclass
@@ -45,7 +45,7 @@ async def listening() -> AsyncIterator[Inbox]:
     """An open one."""
     inbox = Inbox()
     app = Starlette(routes=[Route("/{path:path}", inbox.take, methods=["GET", "POST"])])
-    async with serving(app, "127.0.0.1", 0, grace=0) as port:
+    async with serve_app(app, "127.0.0.1", 0, grace=0) as port:
         inbox.url = f"http://127.0.0.1:{port}"
         yield inbox
 

@@ -28,8 +28,8 @@ from inquest.core.case import outcome
 from inquest.core.case.case import Case
 from inquest.core.case.endings import internal_error
 from inquest.core.case.facts import ApprovalRequested, Closed
-from inquest.core.case.journal import dump
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.journal import dump_fact
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.history.history import History
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.ports.kubernetes import Json, ResourceKind
@@ -186,7 +186,7 @@ class Ended(World):
 
     async def log(self, uid: str) -> Any:
         facts = cases.closing(internal_error("no trace"), seconds=90).facts
-        return SimpleNamespace(entries=[SimpleNamespace(payload=dump(fact)) for fact in facts])
+        return SimpleNamespace(entries=[SimpleNamespace(payload=dump_fact(fact)) for fact in facts])
 
     def operator(self) -> InvestigationController:
         parts = {"journal": SimpleNamespace(read=self.log), "replica": "a/1", "clock": SystemClock()}
@@ -209,8 +209,8 @@ async def test_of_all_replicas_only_who_had_the_case_tells_while_it_lives(lives:
 async def test_what_went_away_by_itself_is_told_where_the_settings_say_so(
     sink: Sink, wanted: bool, types: list[str]
 ) -> None:
-    before = fold(fact for fact in waiting().facts if not isinstance(fact, ApprovalRequested))
-    gone = advance(before, Closed(outcome.signal_resolved(), cases.AT))
+    before = fold_case(fact for fact in waiting().facts if not isinstance(fact, ApprovalRequested))
+    gone = advance_case(before, Closed(outcome.signal_resolved(), cases.AT))
     operator = process(sink, Settings(herald=NotificationSettings(notify_self_resolved=wanted)))
 
     await operator._notify(investigation(), gone, {}, cases.AT)

@@ -11,7 +11,7 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Clients
-from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given_credentials
 from inquest.adapters.notifications.channels import Hook as Address
 from inquest.adapters.notifications.channels import WebhookReceiver
 from inquest.adapters.notifications.notifier import EVENT, NotificationDispatcher
@@ -81,7 +81,7 @@ async def test_many_texts_for_one_reason_share_one_event(kube: Clients, namespac
 
 
 async def test_an_event_that_cannot_be_posted_raises_nothing(namespace: str, regarding: Json) -> None:
-    async with Clients(given(Credentials("http://127.0.0.1:1", token="t")), SystemClock()) as nowhere:
+    async with Clients(given_credentials(Credentials("http://127.0.0.1:1", token="t")), SystemClock()) as nowhere:
         notifier = NotificationDispatcher(nowhere.status, SystemClock())
 
         await notifier.event(regarding, "SignalFailed", seal("x"))

@@ -17,12 +17,12 @@ import pytest
 from aiohttp import web
 
 from inquest.adapters.opa import process
-from inquest.adapters.opa.policy import FixedEndpoint, OpaAddress, OpaPolicy, hash_of_policy, restricted
+from inquest.adapters.opa.policy import FixedEndpoint, OpaAddress, OpaPolicy, hash_of_policy, restrict_capabilities
 from inquest.adapters.opa.process import OpaProcess, _put, find_binary
 from inquest.api.types import RulingDecision
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.remediation.policy import PolicyAnswer, Ruling, ruling
+from inquest.core.remediation.policy import PolicyAnswer, Ruling, read_ruling
 from inquest.errors import Misconfigured
 from inquest.operator.process import Process
 from inquest.settings.settings import Settings
@@ -43,7 +43,7 @@ LOOP = (
 
 def ruled(answer: PolicyAnswer) -> Ruling:
     """What the story makes of it where everything else is in order."""
-    return ruling(answer, history=History(available=True), rests_on_fact=True, confidence_threshold=0.8, at=NOW)
+    return read_ruling(answer, history=History(available=True), rests_on_fact=True, confidence_threshold=0.8, at=NOW)
 
 
 def asks_degraded(answer: PolicyAnswer) -> bool:
@@ -451,7 +451,7 @@ def test_the_binary_is_named_by_the_environment_first(monkeypatch: pytest.Monkey
 
 
 def test_capabilities_lose_what_is_not_decided_by_the_input() -> None:
-    found = restricted(json.loads('{"builtins": [{"name": "a"}, {"name": "b", "nondeterministic": true}]}'))
+    found = restrict_capabilities(json.loads('{"builtins": [{"name": "a"}, {"name": "b", "nondeterministic": true}]}'))
 
     assert found == {"builtins": [{"name": "a"}], "allow_net": []}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inquest.adapters.opa.policy import restricted
+from inquest.adapters.opa.policy import restrict_capabilities
 from tests.adapters.opa.conftest import row
 
 POLICIES = Path(__file__).parents[3] / "policies"
@@ -41,7 +41,7 @@ def test_shipped_rego_compiles_strictly_without_network_clock_and_chance(
     opa_binary: str, path: Path, tmp_path: Path
 ) -> None:
     capabilities = tmp_path / "capabilities.json"
-    capabilities.write_text(json.dumps(restricted(json.loads(opa(opa_binary, "capabilities", "--current")))))
+    capabilities.write_text(json.dumps(restrict_capabilities(json.loads(opa(opa_binary, "capabilities", "--current")))))
 
     paths = dict.fromkeys((DEFAULT, path))
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from hack.cluster import local
-from inquest.api.manifests.admission import not_in_force, render, render_mutating
+from inquest.api.manifests.admission import not_in_force, render_mutating, render_policies
 from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE
 from inquest.api.registry import BY_KIND
 from tests.cluster import conftest as tier
@@ -527,7 +527,7 @@ def _live(cluster: Cluster) -> list[Object]:
 
 @pytest.mark.usefixtures("signing")
 def test_the_operator_sees_that_all_policies_are_in_force(cluster: Cluster) -> None:
-    assert not_in_force(_live(cluster), [*render(), *render_mutating()]) == ()
+    assert not_in_force(_live(cluster), [*render_policies(), *render_mutating()]) == ()
 
 
 def test_a_deleted_binding_and_a_weakened_policy_are_seen(cluster: Cluster) -> None:
@@ -535,7 +535,7 @@ def test_a_deleted_binding_and_a_weakened_policy_are_seen(cluster: Cluster) -> N
     weakened = next(one for one in live if one["metadata"]["name"] == "inquest-status")
     weakened["spec"]["failurePolicy"] = "Ignore"
 
-    missing = not_in_force(live, render())
+    missing = not_in_force(live, render_policies())
 
     assert "ValidatingAdmissionPolicyBinding/inquest-approval-decision" in missing
     assert "ValidatingAdmissionPolicy/inquest-status" in missing

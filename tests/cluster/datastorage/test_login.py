@@ -16,10 +16,10 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Clients
-from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given_credentials
 from inquest.api.manifests.rbac import DATASTORAGE_CLIENT, DATASTORAGE_SERVICE, render_datastorage
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import migrate, open_database
+from inquest.datastorage.store.database import migrate_database, open_database
 from tests.cluster.kube import Cluster, Kubectl, eventually
 from tests.datastorage.samples import llm_request
 
@@ -60,8 +60,8 @@ async def guarded(
     admin = await from_kubeconfig(cluster.kubeconfig)()
     login = Credentials(admin.server, admin.ca_file, token=bearer["Authorization"].removeprefix("Bearer "))
     database = open_database(f"sqlite:///{folder}/store.db")
-    await migrate(database)
-    async with Clients(given(login), SystemClock()) as kube:
+    await migrate_database(database)
+    async with Clients(given_credentials(login), SystemClock()) as kube:
         app = create_app(database, reviewer=kube.reviews(namespace, DATASTORAGE_SERVICE))
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://datastorage") as http:

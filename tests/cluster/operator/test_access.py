@@ -9,12 +9,12 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Clients
-from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given_credentials
 from inquest.api.manifests.rbac import EXECUTION as EXECUTION_RULES
 from inquest.api.manifests.rbac import HOME as HOME_RULES
 from inquest.api.manifests.rbac import INVESTIGATOR, OPERATOR, AccessRule, loss_of
 from inquest.errors import Unavailable
-from inquest.operator.access import MUST_NOT, excess, missing
+from inquest.operator.access import MUST_NOT, excess_rights, missing_rights
 from tests.cluster.kube import Cluster, Kubectl, eventually
 
 
@@ -39,32 +39,32 @@ async def account(cluster: Cluster, kubectl: Kubectl, *rights: tuple[str, str]) 
 
 
 async def test_the_operators_own_account_has_no_right_too_many(own: Clients, namespace: str) -> None:
-    assert await excess(own.status, ["inquest-system", "inquest-workflows", namespace]) == ()
+    assert await excess_rights(own.status, ["inquest-system", "inquest-workflows", namespace]) == ()
 
 
 async def test_an_administrator_has_them_all(cluster: Cluster) -> None:
     async with Clients(from_kubeconfig(cluster.kubeconfig), SystemClock()) as kube:
-        assert await excess(kube.status) == tuple(sorted({question.text for question in MUST_NOT}))
+        assert await excess_rights(kube.status) == tuple(sorted({question.text for question in MUST_NOT}))
 
 
 async def test_a_right_in_one_namespace_is_found_there(cluster: Cluster, kubectl: Kubectl, namespace: str) -> None:
     login = await account(cluster, kubectl, ("get", "secrets"), ("list", "pods"))
-    async with Clients(given(login), SystemClock()) as kube:
-        assert await excess(kube.status) == ()
-        assert await excess(kube.status, [namespace]) == ("get secrets",)
-        assert await excess(kube.status, [namespace], tolerated=["get secrets"]) == ()
+    async with Clients(given_credentials(login), SystemClock()) as kube:
+        assert await excess_rights(kube.status) == ()
+        assert await excess_rights(kube.status, [namespace]) == ("get secrets",)
+        assert await excess_rights(kube.status, [namespace], tolerated=["get secrets"]) == ()
 
 
 async def test_a_right_by_resource_name_is_found_too(cluster: Cluster, kubectl: Kubectl, namespace: str) -> None:
     login = await account(cluster, kubectl, ("get", "secrets/one"))
-    async with Clients(given(login), SystemClock()) as kube:
-        assert await excess(kube.status, [namespace]) == ("get secrets",)
+    async with Clients(given_credentials(login), SystemClock()) as kube:
+        assert await excess_rights(kube.status, [namespace]) == ("get secrets",)
 
 
 async def test_a_question_that_nobody_answers_is_no_clean_bill() -> None:
-    async with Clients(given(Credentials("http://127.0.0.1:1", token="t")), SystemClock()) as kube:
+    async with Clients(given_credentials(Credentials("http://127.0.0.1:1", token="t")), SystemClock()) as kube:
         with pytest.raises(Unavailable):
-            await excess(kube.status)
+            await excess_rights(kube.status)
 
 
 # --- rights that are missing ------------------------------------------------------------------------------------------
@@ -73,15 +73,15 @@ HOME, EXECUTION = "inquest-system", "inquest-workflows"
 
 
 async def test_the_operators_own_account_misses_nothing(own: Clients, namespace: str) -> None:
-    assert await missing(own.status, own.cluster, home=HOME, execution=EXECUTION, managed=[namespace]) == ()
+    assert await missing_rights(own.status, own.cluster, home=HOME, execution=EXECUTION, managed=[namespace]) == ()
 
 
 async def test_a_right_that_was_taken_away_is_named_with_what_stops_working(
     cluster: Cluster, kubectl: Kubectl, namespace: str
 ) -> None:
     login = await account(cluster, kubectl, ("get", "pods"), ("get", "pods/log"))
-    async with Clients(given(login), SystemClock()) as kube:
-        found = await missing(kube.status, kube.cluster, home=HOME, execution=EXECUTION, managed=[namespace])
+    async with Clients(given_credentials(login), SystemClock()) as kube:
+        found = await missing_rights(kube.status, kube.cluster, home=HOME, execution=EXECUTION, managed=[namespace])
 
     told = {one.text for one in found}
     assert f"list pods in {namespace}: {loss_of('', 'pods')}" in told

@@ -12,7 +12,7 @@ import pytest
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Clients
-from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given_credentials
 from inquest.adapters.kubernetes.identity import ClusterIdentity
 from inquest.api.base import GROUP
 from inquest.api.manifests.rbac import INSTALLED, TOKENS, loss_of, render_confined
@@ -20,7 +20,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden
 from inquest.gather.snapshot.collector import ClusterTargetReader
-from inquest.operator.access import excess, missing
+from inquest.operator.access import excess_rights, missing_rights
 from inquest.operator.supervisor import supervisor_for
 from inquest.operator.watcher import JOB, LEASE, OURS, Doorbell, plan_of
 from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
@@ -74,7 +74,7 @@ async def confined(cluster: Cluster) -> AsyncIterator[Confined]:
         token = cluster.kubectl("create", "token", "inquest", "-n", home, "--duration=10m").strip()
         admin = await from_kubeconfig(cluster.kubeconfig)()
         login = Credentials(admin.server, admin.ca_file, token=token)
-        async with Clients(given(login), SystemClock(), namespaces=(home, team)) as kube:
+        async with Clients(given_credentials(login), SystemClock(), namespaces=(home, team)) as kube:
             yield Confined(kube, login, home, team, jobs, elsewhere)
 
 
@@ -86,8 +86,8 @@ async def test_it_misses_nothing_and_has_nothing_too_many(confined: Confined) ->
     status, home, team, jobs = confined.kube.status, confined.home, confined.team, confined.jobs
     wide = [Access(verb, one.group, name) for one in INSTALLED for name in one.resources for verb in one.verbs]
 
-    assert await missing(status, confined.kube.cluster, home=home, execution=jobs, namespaces=[team]) == ()
-    assert await excess(status, [home, jobs, team]) == ()
+    assert await missing_rights(status, confined.kube.cluster, home=home, execution=jobs, namespaces=[team]) == ()
+    assert await excess_rights(status, [home, jobs, team]) == ()
     assert all([await status.allowed(one) for one in wide])
     for refused in (Access("list", "", "pods"), Access("get", "", "nodes"), Access("list", GROUP, "signals")):
         assert not await status.allowed(refused)
@@ -105,7 +105,7 @@ async def test_what_a_namespace_does_not_give_is_missing_there(confined: Confine
 
     await asyncio.to_thread(eventually, gone, what="the binding has no effect any more")
     status, kinds = confined.kube.status, confined.kube.cluster
-    found = await missing(status, kinds, home=confined.home, execution=confined.jobs, namespaces=[confined.team])
+    found = await missing_rights(status, kinds, home=confined.home, execution=confined.jobs, namespaces=[confined.team])
 
     told = {one.text for one in found}
     assert f"get, list pods in {confined.team}: {loss_of('', 'pods')}" in told
@@ -115,7 +115,9 @@ async def test_what_a_namespace_does_not_give_is_missing_there(confined: Confine
 
 async def test_a_door_that_must_know_whose_token_it_is_misses_the_right_to_ask(confined: Confined) -> None:
     status, kinds, home = confined.kube.status, confined.kube.cluster, confined.home
-    found = await missing(status, kinds, home=home, execution=confined.jobs, namespaces=[confined.team], also=[TOKENS])
+    found = await missing_rights(
+        status, kinds, home=home, execution=confined.jobs, namespaces=[confined.team], also=[TOKENS]
+    )
 
     loss = loss_of(TOKENS.group, "tokenreviews")
     assert [one.text for one in found] == [f"create tokenreviews.authentication.k8s.io: {loss}"]
@@ -129,7 +131,7 @@ async def test_a_right_too_many_in_a_namespace_of_the_team_is_found(confined: Co
     subject = team.user(f"system:serviceaccount:{confined.home}:inquest")
     await asyncio.to_thread(eventually, partial(subject.may, "get", "secrets"), what="the right is there")
 
-    assert await excess(confined.kube.status, [confined.home, confined.jobs, confined.team]) == ("get secrets",)
+    assert await excess_rights(confined.kube.status, [confined.home, confined.jobs, confined.team]) == ("get secrets",)
 
 
 async def test_a_list_of_its_own_kinds_is_of_its_namespaces(confined: Confined, cluster: Cluster) -> None:
@@ -150,7 +152,9 @@ async def test_a_namespace_that_is_refused_is_left_out_of_a_list_which_says_so(
     confined: Confined, cluster: Cluster
 ) -> None:
     await asyncio.to_thread(cluster.kubectl.within(confined.home).create, signal("one"))
-    async with Clients(given(confined.login), SystemClock(), namespaces=(confined.home, confined.elsewhere)) as kube:
+    async with Clients(
+        given_credentials(confined.login), SystemClock(), namespaces=(confined.home, confined.elsewhere)
+    ) as kube:
         found = await kube.status.seen(SIGNAL)
         paged = [one async for page in kube.status.pages(SIGNAL) for one in page]
 
@@ -163,7 +167,9 @@ async def test_a_namespace_that_is_refused_is_left_out_of_a_list_which_says_so(
 
 
 async def test_a_list_that_is_refused_in_the_operators_own_namespace_is_refused(confined: Confined) -> None:
-    async with Clients(given(confined.login), SystemClock(), namespaces=(confined.elsewhere, confined.home)) as kube:
+    async with Clients(
+        given_credentials(confined.login), SystemClock(), namespaces=(confined.elsewhere, confined.home)
+    ) as kube:
         for ask in (kube.status.list(SIGNAL), kube.status.seen(SIGNAL)):
             with pytest.raises(Forbidden):
                 await ask
@@ -256,7 +262,7 @@ async def test_it_is_rung_for_its_namespaces_and_for_jobs_where_workflows_run(
 async def test_the_watch_follows_the_namespaces_that_can_be_read(confined: Confined, cluster: Cluster) -> None:
     """One that does not exist yet is watched as soon as it can be, and the others are meanwhile."""
     rings, places = Rings(), (confined.home, "not-there-yet", confined.team)
-    async with Clients(given(confined.login), SystemClock(), namespaces=places) as kube:
+    async with Clients(given_credentials(confined.login), SystemClock(), namespaces=places) as kube:
         kube.places.lose(confined.team, SIGNAL, Forbidden("played"))
         await asyncio.to_thread(cluster.kubectl.within(confined.home).create, signal("others"))
         await asyncio.to_thread(cluster.kubectl.within(confined.team).create, signal("later"))

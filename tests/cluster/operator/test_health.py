@@ -13,9 +13,9 @@ from starlette.middleware import Middleware
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Clients
-from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given
+from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given_credentials
 from inquest.operator.health import HealthLine, health_app
-from inquest.serving.http import metrics_app, serving
+from inquest.serving.http import metrics_app, serve_app
 from inquest.serving.loopback import Private
 from inquest.settings.server import ServerSettings
 from tests.cluster.kube import Cluster, Kubectl, eventually
@@ -36,7 +36,7 @@ async def test_what_is_required_fails_the_probe_and_the_rest_only_shows() -> Non
             HealthLine("policy", lambda: faults["policy"], required=False),
         ],
     )
-    async with serving(app, "127.0.0.1", 0) as port:
+    async with serve_app(app, "127.0.0.1", 0) as port:
         assert await answer(port, "/healthz") == (200, "ok\n")
         assert await answer(port, "/readyz") == (200, "ok\n")
         verbose = "[+] watch\n[~] policy: opa does not answer\nok\n"
@@ -50,7 +50,7 @@ async def test_what_is_required_fails_the_probe_and_the_rest_only_shows() -> Non
 
 
 async def test_metrics_are_served_with_their_first_values() -> None:
-    async with serving(metrics_app(), "127.0.0.1", 0) as port:
+    async with serve_app(metrics_app(), "127.0.0.1", 0) as port:
         status, text = await answer(port, "/metrics")
 
     assert status == 200
@@ -87,7 +87,7 @@ async def token(accounts: Kubectl, name: str) -> str:
 async def doors(cluster: Cluster, own: str) -> AsyncIterator[Any]:
     """Metrics and readiness of an operator whose token this is; asked by a caller from elsewhere unless told."""
     admin = await from_kubeconfig(cluster.kubeconfig)()
-    async with Clients(given(Credentials(admin.server, admin.ca_file, token=own)), SystemClock()) as kube:
+    async with Clients(given_credentials(Credentials(admin.server, admin.ca_file, token=own)), SystemClock()) as kube:
         readers = kube.metrics_readers()
         apps = {
             "/metrics": metrics_app([Middleware(Private, reviewer=readers)]),
@@ -134,7 +134,7 @@ async def test_a_header_makes_nobody_local(cluster: Cluster) -> None:
     """Only a server that is asked from the machine itself believes in such a header, and then it says elsewhere."""
     async with Clients(from_kubeconfig(cluster.kubeconfig), SystemClock()) as kube:
         app = metrics_app([Middleware(Private, reviewer=kube.metrics_readers())])
-        async with serving(app, "127.0.0.1", 0) as port, httpx2.AsyncClient(trust_env=False) as http:
+        async with serve_app(app, "127.0.0.1", 0) as port, httpx2.AsyncClient(trust_env=False) as http:
             claims = {"X-Forwarded-For": "10.1.2.3"}
             answer = await http.get(f"http://127.0.0.1:{port}/metrics", headers=claims)
         elsewhere = httpx2.ASGITransport(app=app, client=ELSEWHERE)
@@ -145,7 +145,7 @@ async def test_a_header_makes_nobody_local(cluster: Cluster) -> None:
 
 
 async def test_where_nobody_can_be_asked_nobody_comes_in() -> None:
-    away = given(Credentials("https://127.0.0.1:1"))
+    away = given_credentials(Credentials("https://127.0.0.1:1"))
     async with Clients(away, SystemClock()) as kube:
         app = metrics_app([Middleware(Private, reviewer=kube.metrics_readers())])
         transport = httpx2.ASGITransport(app=app, client=ELSEWHERE)

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from inquest.api.manifests.rbac import SERVICE_ACCOUNT
+from inquest.api.manifests.rbac import NAMESPACE, SERVICE_ACCOUNT
 from inquest.api.names import INVESTIGATION_LABEL
 from inquest.controllers.journal import JOURNAL_VERSION
-from tests.cluster.story.world import NAMESPACE, World, word
+from tests.cluster.story.world import World, word
 
 pytestmark = pytest.mark.xdist_group("story-earlier-version")
 

@@ -11,7 +11,7 @@ from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.refs import WorkflowPin
 from inquest.api.types import VoidReason
 from inquest.controllers.catalogue.controller import CatalogueController
-from inquest.controllers.catalogue.live import content_hash, content_of, unsettled
+from inquest.controllers.catalogue.live import content_hash, content_of, find_unsettled
 from inquest.controllers.guards import Guards
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.cluster.context import ResourceContext
@@ -326,9 +326,11 @@ async def test_a_catalogue_is_settled_when_all_that_is_wanted_of_it_is(change: d
     world.apply("restart")
     world.register("restart", **change)
 
-    assert await unsettled(world.ports().status, HOME, (ACTION,)) == waits_for
-    assert await unsettled(world.ports().status, HOME, ()) == waits_for
-    assert await unsettled(world.ports().status, HOME, ("RestartPod",)) == "", "nobody waits for what is not wanted"
+    assert await find_unsettled(world.ports().status, HOME, (ACTION,)) == waits_for
+    assert await find_unsettled(world.ports().status, HOME, ()) == waits_for
+    assert await find_unsettled(world.ports().status, HOME, ("RestartPod",)) == "", (
+        "nobody waits for what is not wanted"
+    )
 
 
 async def test_a_workflow_without_its_action_type_is_not_waited_for() -> None:
@@ -337,7 +339,7 @@ async def test_a_workflow_without_its_action_type_is_not_waited_for() -> None:
     conditions = [WITHOUT_ACTION]
     world.register("restart", registration="Invalid", conditions=conditions)
 
-    assert await unsettled(world.ports().status, HOME, ()) == ""
+    assert await find_unsettled(world.ports().status, HOME, ()) == ""
 
 
 async def test_the_first_fill_names_what_is_not_registered_yet_and_stops_at_nothing_else() -> None:

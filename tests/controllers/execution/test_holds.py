@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inquest.api.conditions import initial, set_conditions
+from inquest.api.conditions import initial_conditions, set_conditions
 from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.notices import NoticeState
 from inquest.api.refs import TargetRef
@@ -33,7 +33,7 @@ HOUR = timedelta(hours=1)
 
 def after(found: WorkflowExecution, change: StatusUpdate, now: datetime) -> WorkflowExecution:
     """As the status is written."""
-    there = found.status.conditions or initial(found.kind, generation=1, now=now)
+    there = found.status.conditions or initial_conditions(found.kind, generation=1, now=now)
     conditions = set_conditions(there, found.kind, change.verdicts, generation=1, now=now)
     status = found.status.model_copy(update={**change.changes, "conditions": conditions})
     return found.model_copy(update={"status": status})

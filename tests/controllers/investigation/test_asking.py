@@ -16,7 +16,7 @@ from inquest.api.types import HumanReviewReason, Phase, Reason
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case import facts
 from inquest.core.case.steps import CallModel
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.llm.conversation import AskModel
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest
 from inquest.core.redaction.redacted import Redacted, seal
@@ -61,7 +61,7 @@ async def now() -> datetime:
 
 def ask(model: Spoken, move: AskModel, invocation: Invocation = Invocation.RCA) -> facts.Fact:
     ports = SimpleNamespace(model=model, redacted=plain, now=now)
-    case = fold([cases.opened(model="m-1"), cases.resolved(), cases.taken(), cases.briefed()])
+    case = fold_case([cases.opened(model="m-1"), cases.resolved(), cases.taken(), cases.briefed()])
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
     return asyncio.run(Inquiries(cast(Any, ports)).ask(cast(Any, work), CallModel(invocation, move)))
 

@@ -12,15 +12,15 @@ import pytest
 
 from inquest.api.investigation import Investigation
 from inquest.controllers.investigation.finish import REFUSED_RETRY, RETRY, Archive
-from inquest.core.case.endings import cancelled
-from inquest.core.case.journal import dump
+from inquest.core.case.endings import end_cancelled
+from inquest.core.case.journal import dump_fact
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, Unavailable
 from inquest.ports.datastorage import AuditEvent
 from tests.controllers.signal.test_signals import World
 from tests.core import cases, talk
 
-CLOSED = cases.closing(cancelled(), seconds=90)
+CLOSED = cases.closing(end_cancelled(), seconds=90)
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Desk(World):
         return gone
 
     async def log(self, uid: str) -> Any:
-        return SimpleNamespace(entries=[SimpleNamespace(payload=dump(fact)) for fact in CLOSED.facts])
+        return SimpleNamespace(entries=[SimpleNamespace(payload=dump_fact(fact)) for fact in CLOSED.facts])
 
     async def nothing(self, uid: str) -> Any:
         """Its slots are gone."""

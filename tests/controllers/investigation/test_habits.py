@@ -17,7 +17,7 @@ from inquest.core.case.decide import next_step
 from inquest.core.case.facts import CaseOptions, Closed, Opened, PolicyRuled
 from inquest.core.case.investigating import rca_inquiry
 from inquest.core.case.steps import AskPolicy, BeginCase, RecordFact, Wait
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.llm.planning.prepare import RcaOptions
 from inquest.core.llm.planning.sufficiency import Sufficiency
 from inquest.settings.cases import RcaSettings
@@ -52,7 +52,7 @@ def test_the_caps_of_the_loop_are_those_of_the_settings() -> None:
         cases.taken(),
         cases.briefed(),
     )
-    budgets = rca_inquiry(fold(facts)).budgets
+    budgets = rca_inquiry(fold_case(facts)).budgets
     limits = Settings().limits
 
     assert (budgets.turns, limits.max_turns) == (20, 20)
@@ -106,12 +106,12 @@ ALL_OFF = RcaOptions(error_hints=False, visible_plan=False, sufficiency=Sufficie
 @pytest.mark.parametrize((), [()], ids=["T54"])
 def test_with_every_behaviour_switched_off_the_brakes_still_hold() -> None:
     facts = (cases.opened(model="m-1", habits=ALL_OFF), cases.resolved(), cases.taken())
-    cancelled = next_step(fold(facts), view(cancelled=True))
-    frozen = next_step(fold([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:]]), view(frozen=True))
+    cancelled = next_step(fold_case(facts), view(cancelled=True))
+    frozen = next_step(fold_case([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:]]), view(frozen=True))
 
     assert isinstance(cancelled, RecordFact)
     assert isinstance(cancelled.fact, Closed)
     assert cancelled.fact.verdict.reason is Reason.CANCELLED
     assert isinstance(frozen, AskPolicy | Wait)
-    ruled = fold([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:], PolicyRuled(cases.ruling(), cases.AT)])
+    ruled = fold_case([*facts[:1], *cases.reached(Phase.ANALYZING).facts[1:], PolicyRuled(cases.ruling(), cases.AT)])
     assert isinstance(next_step(ruled, view(frozen=True)), Wait)

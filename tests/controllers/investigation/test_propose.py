@@ -15,7 +15,7 @@ from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.refs import TargetRef
 from inquest.api.types import Outcome, Phase, SubReason
 from inquest.controllers.catalogue.live import LiveCatalogue, content_hash, content_of
-from inquest.controllers.guards import bare
+from inquest.controllers.guards import bare_reference
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.propose import Proposals, Unfit
 from inquest.controllers.investigation.select import CATALOGUE_WAIT, Selections
@@ -348,7 +348,7 @@ def a_try(target: TargetRef | None) -> facts.SelectionTried:
     ],
 )
 async def test_the_proposal_is_bound_to_what_was_found(named: TargetRef | None, pin: Any) -> None:
-    outside = Outside(cases.context(target=bare(pin), target_pin=pin))
+    outside = Outside(cases.context(target=bare_reference(pin), target_pin=pin))
     case = cases.reached(Phase.SELECTING)
 
     bound = await Proposals(outside.ports()).bind(case, outcome.signal_resolved(), a_try(named))

@@ -18,10 +18,10 @@ from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.investigating import rca_context
-from inquest.core.case.journal import dump, load
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.selecting import selection_context
 from inquest.core.case.steps import TakeSnapshot
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.lessons import HEADING, UNHEARD, CaseEnding, CaseEndings, EffectCheck, LessonKey, Lessons
 from inquest.core.llm.prompts.rca import first_message, system_prompt
@@ -30,7 +30,7 @@ from tests.core import cases
 from tests.core.reporting.test_status import status_of
 
 DAY = timedelta(days=1)
-OWNER = fold([cases.opened(), cases.resolved()]).fingerprint
+OWNER = fold_case([cases.opened(), cases.resolved()]).fingerprint
 KEY = LessonKey((), "OOMKilled", OWNER, "here")
 TWICE = CaseEndings(
     True, "here", tuple(CaseEnding(KEY, cases.AT - ago, EffectCheck.RESOLVED, "RestartPod") for ago in (2 * DAY, DAY))
@@ -68,7 +68,8 @@ async def now() -> datetime:
 def taken(store: Store, *before: facts.Fact, target_reader: Eyes | None = None, home: str = "") -> facts.SnapshotTaken:
     ports = SimpleNamespace(target_reader=target_reader or Eyes(), playbooks=(), datastorage=store, now=now)
     work = SimpleNamespace(
-        case=fold([cases.opened(home=home), cases.resolved(), *before]), investigation=SimpleNamespace(name="inv-1")
+        case=fold_case([cases.opened(home=home), cases.resolved(), *before]),
+        investigation=SimpleNamespace(name="inv-1"),
     )
     look = Inquiries(cast(Any, ports)).snapshot(cast(Any, work), TakeSnapshot(cases.POD))
     return asyncio.run(look)
@@ -86,12 +87,12 @@ def test_only_a_case_of_the_operators_namespace_looks_into_others(home: str, all
 def after(memory: Lessons) -> Case:
     """A case with a model that has heard this."""
     heard = replace(cases.taken(cases.finding()), memory=memory)
-    return fold([cases.opened(model="m-1"), cases.resolved(), heard, cases.briefed()])
+    return fold_case([cases.opened(model="m-1"), cases.resolved(), heard, cases.briefed()])
 
 
 def hearing(case: Case, memory: Lessons) -> Case:
     """The same case, had it heard this."""
-    return fold(replace(one, memory=memory) if isinstance(one, facts.SnapshotTaken) else one for one in case.facts)
+    return fold_case(replace(one, memory=memory) if isinstance(one, facts.SnapshotTaken) else one for one in case.facts)
 
 
 def test_what_alike_cases_taught_is_asked_for_the_owner_once() -> None:
@@ -118,14 +119,14 @@ def test_a_store_that_never_answers_costs_a_bounded_wait_and_leaves_a_gap(monkey
 def test_a_memory_survives_its_journal() -> None:
     found = taken(Store(TWICE))
 
-    assert load(dump(found)) == found
+    assert load_fact(dump_fact(found)) == found
 
 
 def test_a_journal_of_before_there_was_a_memory_is_read() -> None:
-    old = dump(cases.taken())
+    old = dump_fact(cases.taken())
     del old["body"]["memory"]
 
-    assert cast(facts.SnapshotTaken, load(old)).memory == Lessons()
+    assert cast(facts.SnapshotTaken, load_fact(old)).memory == Lessons()
 
 
 def test_both_conversations_hear_it_as_data() -> None:

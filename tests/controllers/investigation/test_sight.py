@@ -19,7 +19,7 @@ from inquest.controllers.journal import Log, Writer
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.endings import queue_timeout
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import Conflict
 from inquest.ports.process import Notice
@@ -27,9 +27,9 @@ from tests.core import cases, talk
 
 PLACE = ("shop", "inv-1")
 WHOLE = talk.whole()
-TURNS = fold(WHOLE.facts[:4])
-RULED = fold(WHOLE.facts[: WHOLE.facts.index(WHOLE.all(facts.PolicyRuled)[0]) + 1])
-ASKED = fold(WHOLE.facts[: WHOLE.facts.index(WHOLE.all(facts.ApprovalRequested)[0]) + 1])
+TURNS = fold_case(WHOLE.facts[:4])
+RULED = fold_case(WHOLE.facts[: WHOLE.facts.index(WHOLE.all(facts.PolicyRuled)[0]) + 1])
+ASKED = fold_case(WHOLE.facts[: WHOLE.facts.index(WHOLE.all(facts.ApprovalRequested)[0]) + 1])
 
 
 class World:
@@ -165,7 +165,7 @@ async def test_who_wrote_meanwhile_costs_one_more_reading_and_no_second_notice(w
 
 async def test_people_hear_whose_case_nobody_began_with(world: World) -> None:
     """Its journal holds its end alone: the Investigation says what it was about."""
-    case = advance(Case(), facts.Closed(queue_timeout("1h"), await world.now()))
+    case = advance_case(Case(), facts.Closed(queue_timeout("1h"), await world.now()))
     shown, work = hand_of(world, case)
 
     await shown._publish(work)

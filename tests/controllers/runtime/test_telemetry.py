@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from inquest.telemetry.logs import set_up_logging
-from inquest.telemetry.metrics import exposition
+from inquest.telemetry.metrics import render_metrics
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_line_below_the_level_costs_no_redaction(lines: io.StringIO) -> None:
 
 
 def test_known_label_sets_begin_at_zero() -> None:
-    text = exposition().decode()
+    text = render_metrics().decode()
 
     assert 'inquest_claims_total{verdict="dropped"}' in text
     assert "inquest_policy_degraded_total" in text

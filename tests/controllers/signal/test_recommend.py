@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inquest.adapters.playbooks.reader import library
+from inquest.adapters.playbooks.reader import read_library
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.controller import SignalController
 from inquest.controllers.signal.recommend import LOOK_AGAIN, Recommendations
@@ -71,7 +71,7 @@ class Desk(World):
 
     def __post_init__(self) -> None:
         self.offer("CleanupNode")
-        found: ControllerPorts = replace(self.ports(), model=self.model, playbooks=library().books)
+        found: ControllerPorts = replace(self.ports(), model=self.model, playbooks=read_library().books)
         self.advising, self.signals = Recommendations(found), SignalController(found)
 
     def offer(self, name: str) -> None:

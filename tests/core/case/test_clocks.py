@@ -13,7 +13,7 @@ from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.decide import next_step
 from inquest.core.case.steps import CallModel
-from inquest.core.case.transitions import advance
+from inquest.core.case.transitions import advance_case
 from inquest.core.llm.messages import Retry
 from inquest.core.reporting import status
 from inquest.core.reporting.conditions import condition_values
@@ -72,6 +72,6 @@ def test_a_success_after_two_transient_errors_is_a_success(row: str) -> None:
 
     assert case.phase is Phase.AWAITING_APPROVAL
     assert condition_values(case)["ModelAvailable"].status == "True"
-    done = cases.World().run(view(), advance(case, cases.decided(ApprovalState.REJECTED)))
+    done = cases.World().run(view(), advance_case(case, cases.decided(ApprovalState.REJECTED)))
     assert condition_values(done)["ModelAvailable"].status == "True"
     assert status.status_changes(done)["consecutive_failures"] == 0

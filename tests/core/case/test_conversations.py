@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inquest.core.case.case import Case
-from inquest.core.case.conversations import KeptConversation, grown, made
+from inquest.core.case.conversations import KeptConversation, grow_conversation, make_once
 from inquest.core.case.facts import Prepared, RcaReplied, SelectionReplied, SnapshotTaken
 from inquest.core.case.investigating import rca_inquiry
 from inquest.core.case.selecting import selection_inquiry
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.llm.conversation import Conversation
 from inquest.core.llm.messages import Invocation
 from tests.core import cases, talk
@@ -29,13 +29,13 @@ def told(case: Case) -> tuple[Conversation, ...]:
 
 def anew(case: Case) -> tuple[Conversation, ...]:
     """The same from facts that nobody has told yet."""
-    return told(fold(case.facts))
+    return told(fold_case(case.facts))
 
 
 def test_a_case_that_grows_tells_what_a_new_one_tells() -> None:
-    case = fold(WHOLE.facts[:SPOKEN])
+    case = fold_case(WHOLE.facts[:SPOKEN])
     for fact in WHOLE.facts[SPOKEN:]:
-        case = advance(case, fact)
+        case = advance_case(case, fact)
 
         assert told(case) == anew(case)
 
@@ -47,12 +47,12 @@ def test_only_what_is_new_is_told() -> None:
         taken.append(number)
         return replace(inquiry, runs=inquiry.runs + number)
 
-    start, facts = rca_inquiry(fold(WHOLE.facts[:SPOKEN]), VIEW), tuple(range(1000, 1010))
+    start, facts = rca_inquiry(fold_case(WHOLE.facts[:SPOKEN]), VIEW), tuple(range(1000, 1010))
     case = Case()
-    first = grown(case, "sums", start, facts[:6], take)
-    second = grown(replace(case), "sums", start, facts, take)
+    first = grow_conversation(case, "sums", start, facts[:6], take)
+    second = grow_conversation(replace(case), "sums", start, facts, take)
     case.__dict__["memory"]["more"] = KeptConversation(start, facts[:6], first)
-    third = grown(case, "more", start, facts, take)
+    third = grow_conversation(case, "more", start, facts, take)
 
     assert taken == [*facts[:6], *facts, *facts[6:]]
     assert second == third
@@ -60,17 +60,17 @@ def test_only_what_is_new_is_told() -> None:
 
 def test_what_a_fact_that_was_not_written_would_have_made_is_nobodys_memory() -> None:
     second = WHOLE.facts.index(WHOLE.all(RcaReplied)[1])
-    trunk = fold(WHOLE.facts[:second])
+    trunk = fold_case(WHOLE.facts[:second])
     other = RcaReplied(talk.calling(talk.asks(77, kind="node", name="n-1")), cases.AT)
-    told(advance(trunk, other))
+    told(advance_case(trunk, other))
 
-    case = advance(trunk, WHOLE.facts[second])
+    case = advance_case(trunk, WHOLE.facts[second])
 
     assert told(case) == anew(case)
 
 
 def test_a_memory_is_no_part_of_a_case() -> None:
-    case, other = fold(WHOLE.facts), fold(WHOLE.facts)
+    case, other = fold_case(WHOLE.facts), fold_case(WHOLE.facts)
     told(case)
 
     assert {Invocation.RCA, Invocation.SELECTION} < case.memory.keys()
@@ -79,14 +79,14 @@ def test_a_memory_is_no_part_of_a_case() -> None:
 
 
 def test_a_prompt_is_made_once_and_anew_from_other_facts() -> None:
-    spoken = fold(WHOLE.facts[:SPOKEN])
-    asked = [made(spoken, "it", (spoken.opened, fact), lambda fact=fact: [fact], list) for fact in (1, 1, 2)]  # type: ignore[misc]
+    spoken = fold_case(WHOLE.facts[:SPOKEN])
+    asked = [make_once(spoken, "it", (spoken.opened, fact), lambda fact=fact: [fact], list) for fact in (1, 1, 2)]  # type: ignore[misc]
 
     assert asked == [[1], [1], [2]]
     assert asked[0] is asked[1]
 
 
 def test_what_comes_later_does_not_change_what_was_asked() -> None:
-    stages = [fold(WHOLE.facts[:count]) for count in range(SPOKEN + 1, len(WHOLE.facts) + 1)]
+    stages = [fold_case(WHOLE.facts[:count]) for count in range(SPOKEN + 1, len(WHOLE.facts) + 1)]
 
     assert len({rca_inquiry(case, VIEW).opening for case in stages if case.first(Prepared)}) == 1

@@ -84,7 +84,7 @@ ROWS: dict[str, Row] = {
         "There is no workflow to rule on",
     ),
     "a guard halts": (
-        endings.halted(selected(), cases.halt()),
+        endings.end_halted(selected(), cases.halt()),
         Phase.FAILED,
         Reason.REMEDIATION_BLOCKED,
         SubReason.OUT_OF_SCOPE,
@@ -93,7 +93,7 @@ ROWS: dict[str, Row] = {
         "Deployment/api is out of scope",
     ),
     "a guard sees that the signal is resolved": (
-        endings.halted(selected(), cases.resolved_halt()),
+        endings.end_halted(selected(), cases.resolved_halt()),
         Phase.COMPLETED,
         Reason.WORKFLOW_NOT_NEEDED,
         SubReason.SIGNAL_RESOLVED,
@@ -192,7 +192,7 @@ ROWS: dict[str, Row] = {
         "the execution is gone",
     ),
     "it helped": (
-        endings.verified(selected(), cases.effect()),
+        endings.end_verified(selected(), cases.effect()),
         Phase.COMPLETED,
         Reason.VERIFICATION_COMPLETED,
         None,
@@ -201,7 +201,7 @@ ROWS: dict[str, Row] = {
         "Remediated: the workflow ran and was verified (Full, score 0.90)",
     ),
     "C-LC-5 nothing could be assessed in time": (
-        endings.verified(
+        endings.end_verified(
             selected(),
             cases.effect(resolution=Resolution.VERIFICATION_TIMED_OUT, reason=EffectivenessReason.EXPIRED, score=None),
         ),
@@ -213,7 +213,7 @@ ROWS: dict[str, Row] = {
         "Not verified: the workflow ran, and nothing could be read until the deadline: whether it helped is not known",
     ),
     "verification is switched off": (
-        endings.verified(selected(), cases.effect(resolution=Resolution.NOT_VERIFIED, reason=None, score=None)),
+        endings.end_verified(selected(), cases.effect(resolution=Resolution.NOT_VERIFIED, reason=None, score=None)),
         Phase.COMPLETED,
         Reason.VERIFICATION_COMPLETED,
         None,
@@ -222,7 +222,7 @@ ROWS: dict[str, Row] = {
         "Not verified: the workflow ran, and verification is switched off",
     ),
     "nothing tells whether it helped": (
-        endings.verified(selected(), cases.effect(resolution=Resolution.NOT_VERIFIED, score=None)),
+        endings.end_verified(selected(), cases.effect(resolution=Resolution.NOT_VERIFIED, score=None)),
         Phase.COMPLETED,
         Reason.VERIFICATION_COMPLETED,
         None,
@@ -231,7 +231,7 @@ ROWS: dict[str, Row] = {
         "Not verified: the workflow ran, and nothing that was looked at tells: whether it helped is not known",
     ),
     "others changed the target": (
-        endings.verified(
+        endings.end_verified(
             selected(),
             cases.effect(resolution=Resolution.INCONCLUSIVE, reason=EffectivenessReason.SPEC_DRIFT, score=0.0),
         ),
@@ -243,7 +243,7 @@ ROWS: dict[str, Row] = {
         "Not verified: the workflow ran, and somebody has changed the target since: whether it helped is not known",
     ),
     "it did not help": (
-        endings.verified(selected(), IN_VAIN),
+        endings.end_verified(selected(), IN_VAIN),
         Phase.COMPLETED,
         Reason.VERIFICATION_COMPLETED,
         None,
@@ -252,7 +252,7 @@ ROWS: dict[str, Row] = {
         "Did not help: the workflow ran, and a container was OOMKilled again (Partial, score 0.25)",
     ),
     "it did not help and was rolled back": (
-        endings.verified(selected(), replace(IN_VAIN, rolled_back=True)),
+        endings.end_verified(selected(), replace(IN_VAIN, rolled_back=True)),
         Phase.COMPLETED,
         Reason.ROLLED_BACK,
         None,
@@ -262,7 +262,7 @@ ROWS: dict[str, Row] = {
         "(Partial, score 0.25)",
     ),
     "it was rolled back": (
-        endings.verified(selected(), cases.effect(reason=None, score=None, rolled_back=True)),
+        endings.end_verified(selected(), cases.effect(reason=None, score=None, rolled_back=True)),
         Phase.COMPLETED,
         Reason.ROLLED_BACK,
         None,
@@ -280,7 +280,7 @@ ROWS: dict[str, Row] = {
         "Verification was cancelled; the change stays",
     ),
     "the execution went away while it was verified": (
-        endings.unverifiable(selected()),
+        endings.end_unverifiable(selected()),
         Phase.COMPLETED,
         Reason.VERIFICATION_COMPLETED,
         None,
@@ -289,7 +289,7 @@ ROWS: dict[str, Row] = {
         "The workflow ran, but its execution is gone: whether it helped is not known",
     ),
     "the journal does not hold": (
-        endings.tampered("slot 3 has another digest"),
+        endings.end_tampered("slot 3 has another digest"),
         Phase.FAILED,
         Reason.INTERNAL_ERROR,
         None,
@@ -323,21 +323,21 @@ CONDITIONS: dict[str, tuple[Conclusion, str, tuple[str, str]]] = {
         "WorkflowResolved",
         ("False", "NoWorkflowSelected"),
     ),
-    "a guard blocks": (endings.halted(selected(), cases.halt()), "Executed", ("False", "RemediationBlocked")),
+    "a guard blocks": (endings.end_halted(selected(), cases.halt()), "Executed", ("False", "RemediationBlocked")),
     "a resolved signal blocks nothing": (
-        endings.halted(selected(), cases.resolved_halt()),
+        endings.end_halted(selected(), cases.resolved_halt()),
         "Executed",
         ("False", "NotApplicable"),
     ),
     "a failed Job": (endings.execution_gone(selected()), "Executed", ("False", "JobFailed")),
-    "a Job that succeeded": (endings.verified(selected(), cases.effect()), "Executed", ("True", "JobSucceeded")),
+    "a Job that succeeded": (endings.end_verified(selected(), cases.effect()), "Executed", ("True", "JobSucceeded")),
     "an assessment that ended": (
-        endings.verified(selected(), cases.effect()),
+        endings.end_verified(selected(), cases.effect()),
         "EffectivenessAssessed",
         ("True", "Full"),
     ),
     "an assessment that is switched off": (
-        endings.verified(selected(), cases.effect(reason=None)),
+        endings.end_verified(selected(), cases.effect(reason=None)),
         "EffectivenessAssessed",
         ("False", "Disabled"),
     ),
@@ -355,4 +355,4 @@ def test_an_end_says_what_became_of_the_work(found: Conclusion, name: str, expec
 
 
 def test_a_message_that_is_too_long_is_cut() -> None:
-    assert len(endings.tampered("x" * 5000).message) == 1024
+    assert len(endings.end_tampered("x" * 5000).message) == 1024

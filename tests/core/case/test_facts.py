@@ -16,9 +16,9 @@ from inquest.api.types import TERMINAL_PHASES, Phase
 from inquest.core.case import facts as case_facts
 from inquest.core.case.case import Case
 from inquest.core.case.facts import ApprovalDecided, Closed, Fact, JobSucceeded, Opened, PolicyRuled, ToolsRan
-from inquest.core.case.journal import dump, load
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.outcome import Conclusion
-from inquest.core.case.transitions import TRANSITIONS, advance, fold
+from inquest.core.case.transitions import TRANSITIONS, advance_case, fold_case
 from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation
 from inquest.errors import InvalidTransition
@@ -62,7 +62,7 @@ def willing(found: Iterable[Fact]) -> Case:
 
 def _taking(case: Case, fact: Fact) -> Case:
     try:
-        return advance(case, fact)
+        return advance_case(case, fact)
     except InvalidTransition:
         return case
 
@@ -76,15 +76,15 @@ def test_there_is_one_of_each_fact() -> None:
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: type(fact).__name__)
 def test_a_fact_comes_back_from_its_slot_as_it_was(fact: Fact) -> None:
-    text = json.dumps(dump(fact))
+    text = json.dumps(dump_fact(fact))
 
-    assert load(json.loads(text)) == fact
-    assert load(dump(fact)) == fact
-    assert dump(load(json.loads(text))) == dump(fact)
+    assert load_fact(json.loads(text)) == fact
+    assert load_fact(dump_fact(fact)) == fact
+    assert dump_fact(load_fact(json.loads(text))) == dump_fact(fact)
 
 
 def test_an_enum_in_a_slot_is_an_enum_again() -> None:
-    found = load(json.loads(json.dumps(dump(cases.decided()))))
+    found = load_fact(json.loads(json.dumps(dump_fact(cases.decided()))))
 
     assert isinstance(found, ApprovalDecided)
     assert type(found.state) is type(cases.decided().state)
@@ -92,7 +92,7 @@ def test_an_enum_in_a_slot_is_an_enum_again() -> None:
 
 def test_a_fact_that_this_version_does_not_know_is_refused() -> None:
     with pytest.raises(InvalidTransition):
-        load({"fact": "Dreamt", "body": {}})
+        load_fact({"fact": "Dreamt", "body": {}})
 
 
 def test_the_kinds_of_slots_are_those_of_the_journal() -> None:
@@ -103,7 +103,7 @@ def test_the_kinds_of_slots_are_those_of_the_journal() -> None:
 def test_a_case_folded_from_its_slots_is_the_case(found: list[Fact]) -> None:
     case = willing(found)
 
-    again = fold(load(json.loads(json.dumps(dump(fact)))) for fact in case.facts)
+    again = fold_case(load_fact(json.loads(json.dumps(dump_fact(fact)))) for fact in case.facts)
 
     assert again == case
 
@@ -134,7 +134,7 @@ REFUSED: dict[str, tuple[Case, Fact]] = {
 @pytest.mark.parametrize(("case", "fact"), REFUSED.values(), ids=REFUSED.keys())
 def test_a_fact_out_of_turn_is_refused(case: Case, fact: Fact) -> None:
     with pytest.raises(InvalidTransition):
-        advance(case, fact)
+        advance_case(case, fact)
 
 
 def test_c_lc_7_an_unknown_phase_is_refused() -> None:
@@ -187,8 +187,8 @@ def test_a_terminal_phase_never_moves(before: list[Fact], after: list[Fact]) -> 
 def test_folding_is_advancing_one_by_one(found: list[Fact]) -> None:
     case = willing(found)
 
-    assert fold(case.facts) == reduce(advance, case.facts, Case())
-    assert fold(case.facts).phase is case.phase
+    assert fold_case(case.facts) == reduce(advance_case, case.facts, Case())
+    assert fold_case(case.facts).phase is case.phase
 
 
 # --- the case -----------------------------------------------------------------------------------------------------
@@ -202,17 +202,17 @@ def test_a_case_that_was_never_opened_has_no_beginning() -> None:
 def test_the_identity_of_a_case_is_its_first_root_owner() -> None:
     other = cases.resolved(root=cases.DEPLOYMENT.model_copy(update={"name": "other"}))
 
-    case = fold([cases.opened(), cases.taken(), cases.resolved()])
+    case = fold_case([cases.opened(), cases.taken(), cases.resolved()])
 
     assert Case().first(Opened) is None
     assert len(case.fingerprint) == 64
-    assert advance(case, other).fingerprint == case.fingerprint
+    assert advance_case(case, other).fingerprint == case.fingerprint
 
 
 def test_evidence_stands_in_the_order_of_its_ids() -> None:
     batch = ToolsRan(Invocation.RCA, (cases.ran(ToolRun(cases.call("get"), "E2", "b")),), cases.AT)
 
-    case = fold([cases.opened(), cases.taken(), batch])
+    case = fold_case([cases.opened(), cases.taken(), batch])
 
     assert [item.id for item in case.evidence] == ["E1", "E2"]
     assert replace(case, facts=()).evidence == ()

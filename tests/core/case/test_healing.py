@@ -10,9 +10,9 @@ import pytest
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.decide import next_step
-from inquest.core.case.journal import dump, load
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import CallModel, Observed, RecordFact, RunToolBatch
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.llm.messages import Message
 from tests.core import cases, talk
 
@@ -26,12 +26,12 @@ CALLING: Final = tuple(place for place in TURNS if isinstance(CASE.facts[place +
 
 def restored(case: Case) -> Case:
     """As a process makes it from the journal."""
-    return fold(load(dump(fact)) for fact in case.facts)
+    return fold_case(load_fact(dump_fact(fact)) for fact in case.facts)
 
 
 def cut_after(place: int) -> Case:
     """The journal of a process that was killed before the tools had answered."""
-    return fold(CASE.facts[: place + 1])
+    return fold_case(CASE.facts[: place + 1])
 
 
 def seen(place: int) -> Observed:
@@ -59,7 +59,7 @@ def test_what_a_kill_left_unanswered_is_answered_once_before_anybody_is_asked(pl
     assert isinstance(step, RunToolBatch)
     assert step == next_step(twice, seen(place))
 
-    case = advance(once, CASE.facts[place + 1])
+    case = advance_case(once, CASE.facts[place + 1])
     ask = next_step(restored(case), seen(place + 1))
     assert isinstance(ask, CallModel)
     messages = ask.move.request.messages

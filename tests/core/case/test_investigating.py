@@ -26,7 +26,7 @@ from inquest.core.case.facts import (
 )
 from inquest.core.case.investigating import rca_inquiry
 from inquest.core.case.steps import CallModel, RecordFact, RunToolBatch
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.evidence.evidence import EvidenceStatus, ObservedObject
 from inquest.core.llm.conversation import BudgetSpent
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, ToolSchema
@@ -50,11 +50,11 @@ def opened(spec: InvestigationSpec | None = None, **settings: Any) -> Opened:
 def briefed(spec: InvestigationSpec | None = None, **settings: Any) -> Case:
     """A case that is about to be asked for the first time."""
     facts = (opened(spec, **settings), cases.resolved(), cases.taken(cases.finding()))
-    case = fold(facts)
+    case = fold_case(facts)
     step = next_step(case, view(5))
     assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Prepared)
-    return advance(case, step.fact)
+    return advance_case(case, step.fact)
 
 
 def asked(case: Case, seconds: float = 10) -> CallModel:
@@ -93,7 +93,7 @@ def test_what_was_decided_before_the_first_turn_is_kept_whatever_comes_later() -
 def test_a_journal_of_an_earlier_version_goes_on_without_a_brief() -> None:
     facts = (cases.opened(**MODEL), cases.resolved(), cases.taken(), RcaReplied(cases.submitted(), cases.AT))
 
-    assert isinstance(next_step(fold(facts), view()), RecordFact)
+    assert isinstance(next_step(fold_case(facts), view()), RecordFact)
 
 
 def test_the_plan_of_tools_is_written_down_with_its_reasons() -> None:
@@ -119,8 +119,8 @@ def test_the_prompt_holds_context_history_findings_and_what_was_read() -> None:
 def test_what_is_found_out_later_does_not_change_what_was_asked() -> None:
     case = answered(briefed(), cases.submitted())
     before = rca_inquiry(case).opening
-    diagnosed = advance(case, next_step(case, view()).fact)  # type: ignore[union-attr]
-    again = advance(diagnosed, cases.resolved(gaps=(), verified=False))
+    diagnosed = advance_case(case, next_step(case, view()).fact)  # type: ignore[union-attr]
+    again = advance_case(diagnosed, cases.resolved(gaps=(), verified=False))
 
     assert rca_inquiry(again).opening == before
 
@@ -148,10 +148,10 @@ def test_the_gate_and_its_reason_are_written_down(spec: InvestigationSpec, doubt
 def test_a_fresh_and_healthy_snapshot_is_recommended_for_a_persons_question() -> None:
     clean = cases.taken(objects=(), logs=())
     facts = (opened(question("which services exist?")), cases.resolved(), clean)
-    step = next_step(fold(facts), view(5))
+    step = next_step(fold_case(facts), view(5))
 
     assert isinstance(step, RecordFact)
-    case = advance(fold(facts), step.fact)
+    case = advance_case(fold_case(facts), step.fact)
     assert "prefer it for this question" in prompt_of(case)
 
 
@@ -183,16 +183,16 @@ def having_read(**changes: Any) -> SnapshotTaken:
 
 
 def reading(taken: SnapshotTaken) -> Case:
-    case = fold((opened(), cases.resolved(), taken))
-    return advance(case, next_step(case, view(5, tools={Invocation.RCA: READERS})).fact)  # type: ignore[union-attr]
+    case = fold_case((opened(), cases.resolved(), taken))
+    return advance_case(case, next_step(case, view(5, tools={Invocation.RCA: READERS})).fact)  # type: ignore[union-attr]
 
 
 def told(case: Case, call: ToolCall) -> Case:
     """The case after this one call, run or not."""
-    case = advance(case, RcaReplied(asked(case).move.stamp(cases.reply("", call)), cases.AT))
+    case = advance_case(case, RcaReplied(asked(case).move.stamp(cases.reply("", call)), cases.AT))
     step = next_step(case, view(10))
     assert isinstance(step, RunToolBatch)
-    return advance(case, World().perform(step, cases.AT))
+    return advance_case(case, World().perform(step, cases.AT))
 
 
 TARGET = {"kind": "deployments", "name": "api"}
@@ -243,10 +243,10 @@ def test_a_kind_that_somebody_added_is_known_under_its_group_only() -> None:
 
 
 def test_a_tool_whose_read_is_known_is_not_insisted_on() -> None:
-    case = fold((opened(habits=RcaOptions(finish_plan=True)), cases.resolved(), having_read()))
+    case = fold_case((opened(habits=RcaOptions(finish_plan=True)), cases.resolved(), having_read()))
     brief = next_step(case, view(5, tools={Invocation.RCA: READERS[:2]})).fact  # type: ignore[union-attr]
 
-    assert rca_inquiry(advance(case, brief)).insist == ()
+    assert rca_inquiry(advance_case(case, brief)).insist == ()
 
 
 # --- budgets ------------------------------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ def executed(*replies: ModelReply) -> Case:
 
 def made_runs(case: Case, call: ModelReply) -> tuple[str, ...]:
     """Calls that a conversation makes after this answer; what it knows already is not made."""
-    step = next_step(advance(case, RcaReplied(asked(case).move.stamp(call), cases.AT)), view(10))
+    step = next_step(advance_case(case, RcaReplied(asked(case).move.stamp(call), cases.AT)), view(10))
     return tuple(run.call.name for run in step.move.runs) if isinstance(step, RunToolBatch) else ()
 
 
@@ -401,7 +401,7 @@ def test_the_same_call_after_our_own_change_is_made_again() -> None:
 def test_no_conversation_goes_on_over_a_change_of_its_own(fact: Fact) -> None:
     """Otherwise what it read before would be taken for how things are."""
     with pytest.raises(InvalidTransition):
-        advance(executed(GET, cases.submitted(), cases.chose()), fact)
+        advance_case(executed(GET, cases.submitted(), cases.chose()), fact)
 
 
 def test_the_conversation_knows_by_which_names_its_target_goes() -> None:

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from inquest.api.refs import TargetRef
 from inquest.api.types import TERMINAL_PHASES, HumanReviewReason, Outcome, Phase, Reason, Resolution, SubReason
 from inquest.core.case.endings import (
-    cancelled,
     catalogue_unavailable,
+    end_cancelled,
     internal_error,
     model_unavailable,
     queue_timeout,
     timed_out,
 )
-from inquest.core.case.merging import MergedResult, SelectionFacts, merge, normalise, review_row
-from inquest.core.case.outcome import Conclusion, decide, selected_message, signal_resolved
+from inquest.core.case.merging import MergedResult, SelectionFacts, merge_results, normalise_result, review_row
+from inquest.core.case.outcome import Conclusion, decide_outcome, selected_message, signal_resolved
 from inquest.core.diagnosis.claims import CheckedClaims
 from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
 from inquest.core.evidence.evidence import CaseWarning, Citation, Finding, Health
@@ -41,7 +41,7 @@ def reply(word: str = "", workflow: float | Literal["no"] | None = "no", **more:
 
 
 def routed(selection: SelectionVerdict | None, rca: Diagnosis | None = None, **seen: Any) -> Conclusion:
-    return decide(merge(rca or Diagnosis(), selection), SelectionFacts(**seen))
+    return decide_outcome(merge_results(rca or Diagnosis(), selection), SelectionFacts(**seen))
 
 
 def end(verdict: Conclusion) -> tuple[int, str]:
@@ -75,7 +75,7 @@ FIRST = Diagnosis(
 
 
 def test_what_invocation_2_leaves_out_comes_from_invocation_1() -> None:
-    merged = merge(FIRST, SelectionVerdict(choice=WorkflowChoice("w", 0.9)))
+    merged = merge_results(FIRST, SelectionVerdict(choice=WorkflowChoice("w", 0.9)))
 
     assert merged.rca is FIRST
     assert (merged.summary, merged.severity, merged.contributing_factors) == ("first", "high", ("f1",))
@@ -87,7 +87,7 @@ def test_what_invocation_2_says_stands() -> None:
     target = TargetRef(kind="Node", name="n1")
     second = SelectionVerdict("second", "low", ("f2",), target, confidence=0.0, outcome="inconclusive", actionable=True)
 
-    merged = merge(FIRST, second, warnings=[CaseWarning("NoClaims", "n"), CaseWarning("X", "x")])
+    merged = merge_results(FIRST, second, warnings=[CaseWarning("NoClaims", "n"), CaseWarning("X", "x")])
 
     assert (merged.summary, merged.severity, merged.contributing_factors) == ("second", "low", ("f2",))
     assert (merged.confidence, merged.outcome, merged.actionable, merged.target) == (0.0, "inconclusive", True, target)
@@ -99,14 +99,14 @@ def test_what_invocation_2_says_stands() -> None:
     [(False, None, False), (True, None, None), (None, None, None), (False, True, True), (True, False, False)],
 )
 def test_only_a_no_is_carried_over(first: bool | None, second: bool | None, merged: bool | None) -> None:
-    assert merge(replace(FIRST, actionable=first), SelectionVerdict(actionable=second)).actionable is merged
+    assert merge_results(replace(FIRST, actionable=first), SelectionVerdict(actionable=second)).actionable is merged
 
 
 @pytest.mark.parametrize(
     ("said", "signal", "severity"), [("", "high", "high"), ("", "", "unknown"), ("low", "high", "low")]
 )
 def test_severity_falls_back_to_the_signals(said: str, signal: str, severity: str) -> None:
-    assert merge(Diagnosis(severity=said), None, signal_severity=signal).severity == severity
+    assert merge_results(Diagnosis(severity=said), None, signal_severity=signal).severity == severity
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_severity_falls_back_to_the_signals(said: str, signal: str, severity: st
     ],
 )
 def test_a_review_that_either_asked_for(first: Diagnosis, second: SelectionVerdict, asked: bool, reason: str) -> None:
-    merged = merge(first, second)
+    merged = merge_results(first, second)
 
     assert (merged.needs_review, merged.review_reason) == (asked, reason)
 
@@ -655,7 +655,7 @@ INFRASTRUCTURE = HumanReviewReason.INFRASTRUCTURE_FAILURE
         ),
         pytest.param(timed_out(Phase.INVESTIGATING), (FAILED, Reason.TIMED_OUT, None, None), id="time is up"),
         pytest.param(queue_timeout("1h"), (FAILED, Reason.QUEUE_TIMEOUT, None, None), id="never started"),
-        pytest.param(cancelled("jane"), (Phase.CANCELLED, Reason.CANCELLED, None, None), id="cancelled"),
+        pytest.param(end_cancelled("jane"), (Phase.CANCELLED, Reason.CANCELLED, None, None), id="cancelled"),
         pytest.param(
             signal_resolved(), (DONE, Reason.WORKFLOW_NOT_NEEDED, SubReason.SIGNAL_RESOLVED, None), id="signal resolved"
         ),
@@ -716,7 +716,7 @@ SEEN = st.builds(
 def test_the_merge_never_changes_invocation_1_and_takes_its_workflow_from_2(
     rca: Diagnosis, selection: SelectionVerdict | None
 ) -> None:
-    merged = merge(rca, selection)
+    merged = merge_results(rca, selection)
 
     assert merged.rca is rca
     assert merged.workflow == (selection.choice if selection else None)
@@ -725,12 +725,12 @@ def test_the_merge_never_changes_invocation_1_and_takes_its_workflow_from_2(
 
 @given(RCAS)
 def test_merging_silence_changes_nothing(rca: Diagnosis) -> None:
-    assert merge(rca, SelectionVerdict()) == merge(rca, None)
+    assert merge_results(rca, SelectionVerdict()) == merge_results(rca, None)
 
 
 @given(RCAS, SELECTIONS, SEEN)
 def test_every_verdict_is_complete(rca: Diagnosis, selection: SelectionVerdict | None, seen: SelectionFacts) -> None:
-    verdict = decide(merge(rca, selection), seen)
+    verdict = decide_outcome(merge_results(rca, selection), seen)
 
     assert verdict.message
     assert verdict.outcome is not None
@@ -743,7 +743,7 @@ def test_every_verdict_is_complete(rca: Diagnosis, selection: SelectionVerdict |
 def test_nothing_runs_on_an_unverified_target_or_below_the_gate(
     rca: Diagnosis, selection: SelectionVerdict | None, seen: SelectionFacts
 ) -> None:
-    verdict = decide(merge(rca, selection), seen)
+    verdict = decide_outcome(merge_results(rca, selection), seen)
     if verdict.outcome is not Outcome.WORKFLOW_SELECTED:
         return
 
@@ -758,6 +758,6 @@ def test_nothing_runs_on_an_unverified_target_or_below_the_gate(
 def test_normalising_twice_is_normalising_once(
     rca: Diagnosis, selection: SelectionVerdict | None, seen: SelectionFacts
 ) -> None:
-    once = normalise(merge(rca, selection), seen)
+    once = normalise_result(merge_results(rca, selection), seen)
 
-    assert normalise(once, seen) == once
+    assert normalise_result(once, seen) == once

@@ -12,9 +12,9 @@ from inquest.api.investigation import InvestigationSpec
 from inquest.api.refs import Business
 from inquest.api.types import Environment, Priority, RiskTolerance
 from inquest.core.case import facts, selecting
-from inquest.core.case.case import Case, reclassified, signal_of
+from inquest.core.case.case import Case, reclassify_input, signal_of
 from inquest.core.case.remediating import question_of
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.remediation.policy import PolicyInput
 from inquest.core.reporting import notices
 from inquest.core.signals.classification import LabelsAround
@@ -33,7 +33,7 @@ def by_hand(case: Case, *, ref: str = "", **changes: Any) -> Case:
     """The same case, with what its spec says changed and labels on its namespace."""
     given = {key: value for key, value in {**cases.spec().signal.to_object(), **SILENT, **changes}.items() if value}
     spec = {"signal": given} | ({"signalRef": {"name": ref}} if ref else {})
-    return fold(_changed(fact, InvestigationSpec.from_object(spec)) for fact in case.facts)
+    return fold_case(_changed(fact, InvestigationSpec.from_object(spec)) for fact in case.facts)
 
 
 def _changed(fact: facts.Fact, spec: InvestigationSpec) -> facts.Fact:
@@ -57,7 +57,7 @@ def test_the_labels_around_the_target_speak_in_catalogue_policy_and_notices() ->
     assert asked.business is not None
     assert asked.business.business_unit == "retail"
     assert asked.risk_tolerance is RiskTolerance.LOW
-    until_asked = fold(case.facts[: 1 + _place(case, facts.ApprovalRequested)])
+    until_asked = fold_case(case.facts[: 1 + _place(case, facts.ApprovalRequested)])
     told = notices.case_notice(until_asked)
     assert told is not None
     assert told.priority == "High"
@@ -119,19 +119,19 @@ def pinned(**said: Any) -> Any:
 
 
 def test_a_case_of_a_tenant_cannot_talk_policy_into_other_words() -> None:
-    asked = reclassified(question(**SAID), pinned(**SAID), AROUND, at_home=False)
+    asked = reclassify_input(question(**SAID), pinned(**SAID), AROUND, at_home=False)
 
     assert (asked.environment, asked.priority, asked.risk_tolerance) == ("Production", "P0", RiskTolerance.LOW)
     assert asked.custom_labels == {"team": ("shop",), "risk_tolerance": ("low",)}
     assert asked.business is not None
     assert asked.business.business_unit == "retail"
-    assert asked == reclassified(question(), pinned(), AROUND, at_home=False), (
+    assert asked == reclassify_input(question(), pinned(), AROUND, at_home=False), (
         "whatever it says, the answer is the same"
     )
 
 
 def test_where_no_label_speaks_nothing_is_known() -> None:
-    asked = reclassified(question(**SAID), pinned(**SAID), LabelsAround(), at_home=False)
+    asked = reclassify_input(question(**SAID), pinned(**SAID), LabelsAround(), at_home=False)
 
     assert (asked.environment, asked.custom_labels) == (Environment.UNKNOWN, {})
     assert asked.risk_tolerance is RiskTolerance.MEDIUM
@@ -140,8 +140,8 @@ def test_where_no_label_speaks_nothing_is_known() -> None:
 def test_a_case_of_the_operators_namespace_speaks_for_its_target() -> None:
     nobody_said = {**SAID, "environment": None}
 
-    silent = reclassified(question(**SAID), pinned(**nobody_said), AROUND, at_home=True, by_hand=True)
-    spoken = reclassified(question(**SAID), pinned(**SAID), AROUND, at_home=True, by_hand=True)
+    silent = reclassify_input(question(**SAID), pinned(**nobody_said), AROUND, at_home=True, by_hand=True)
+    spoken = reclassify_input(question(**SAID), pinned(**SAID), AROUND, at_home=True, by_hand=True)
 
     assert silent == question(**{**SAID, "environment": Environment.PRODUCTION})
     assert spoken == question(**SAID)
@@ -152,11 +152,11 @@ def test_words_without_an_order_count_only_where_an_administrator_wrote_them() -
     around = LabelsAround({"inquest.dev/environment": "production"}, owner)
 
     for at_home in (True, False):
-        asked = reclassified(question(**SAID), pinned(**SAID), around, at_home=at_home)
+        asked = reclassify_input(question(**SAID), pinned(**SAID), around, at_home=at_home)
         assert asked.custom_labels == {}
         assert asked.business is not None
         assert (asked.business.business_unit, asked.business.service_owner) == (None, None)
 
     of_a_node = replace(around, namespace={}, administered=True)
-    asked = reclassified(question(**SAID), pinned(**SAID), of_a_node, at_home=False)
+    asked = reclassify_input(question(**SAID), pinned(**SAID), of_a_node, at_home=False)
     assert asked.custom_labels == {"team": ("mallory",), "tier": ("toy",)}

@@ -16,11 +16,11 @@ from inquest.api.types import Detection, Outcome, Phase, Reason, SubReason
 from inquest.core.case import facts
 from inquest.core.case.case import Case, context_of
 from inquest.core.case.decide import next_step
-from inquest.core.case.endings import cancelled, model_unavailable, timed_out
-from inquest.core.case.journal import dump, load
+from inquest.core.case.endings import end_cancelled, model_unavailable, timed_out
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.outcome import Conclusion
 from inquest.core.case.steps import AskGroup, CallModel, ResolveContext, Wait
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import ALL_DETECTIONS
 from inquest.core.evidence.evidence import Finding, Gap, Health
@@ -249,7 +249,7 @@ def test_what_was_detected_at_first_stays_where_nothing_is_detected_later() -> N
 
     assert (found.labels, found.quota) == (cases.context().labels, cases.context().quota)
     some = replace(later, labels=DetectedLabels(failed_detections=(Detection("stateful"),)))
-    other = advance(case, facts.ContextResolved(some, cases.history(), cases.AT))
+    other = advance_case(case, facts.ContextResolved(some, cases.history(), cases.AT))
     assert context_of(other).labels == some.labels
 
 
@@ -558,7 +558,7 @@ def test_the_evidence_of_the_second_look_is_kept_and_numbered_on() -> None:
     case = answers(cases.reply("", cases.call("get", kind="pod")), OVER, later=lambda: HEALTHY).run(view())
 
     assert [item.id for item in case.evidence] == ["E1", "E2", "E3"]
-    assert load(dump(case.all(facts.TargetRechecked)[0])) == case.all(facts.TargetRechecked)[0]
+    assert load_fact(dump_fact(case.all(facts.TargetRechecked)[0])) == case.all(facts.TargetRechecked)[0]
 
 
 def test_invocation_2_may_say_that_it_is_over_and_is_believed_no_more() -> None:
@@ -727,7 +727,7 @@ CUT_OFF: dict[str, tuple[Conclusion, tuple[Finding, ...], str | None]] = {
     "no endpoint answers, and a detector knows": (GONE, (cases.finding(),), cases.finding().summary),
     "no endpoint answers": (GONE, (), "not determined: ModelUnauthorized"),
     "the time is over": (timed_out(Phase.INVESTIGATING), (cases.finding(),), cases.finding().summary),
-    "a person stopped it": (cancelled(), (cases.finding(),), None),
+    "a person stopped it": (end_cancelled(), (cases.finding(),), None),
 }
 
 
@@ -735,7 +735,7 @@ CUT_OFF: dict[str, tuple[Conclusion, tuple[Finding, ...], str | None]] = {
 def test_a_model_that_is_cut_off_leaves_the_word_to_the_detectors(
     verdict: Conclusion, findings: tuple[Finding, ...], summary: str | None
 ) -> None:
-    case = fold([cases.opened(**MODEL), cases.resolved(), cases.taken(*findings)])
+    case = fold_case([cases.opened(**MODEL), cases.resolved(), cases.taken(*findings)])
 
     told = status.status_changes(cases.closing(verdict, case)).get("root_cause")
 
@@ -790,7 +790,7 @@ def _restarted(world: Callable[[], World]) -> Case:
     """The same walk with the process lost after every fact."""
     made, case = world(), Case()
     for _ in range(60):
-        case = fold(load(dump(fact)) for fact in case.facts)
+        case = fold_case(load_fact(dump_fact(fact)) for fact in case.facts)
         if case.closed is not None:
             return case
         case, step = made.step(case, view())

@@ -55,7 +55,7 @@ from inquest.core.case.facts import (
     UndoCreated,
     UndoPlanned,
 )
-from inquest.core.case.journal import dump, load
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import (
     LOOK,
     AskPolicy,
@@ -71,7 +71,7 @@ from inquest.core.case.steps import (
     ValidateSelection,
     Wait,
 )
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.diagnosis.diagnosis import Diagnosis
 from inquest.core.evidence.evidence import Gap, Health, ObservedObject
 from inquest.core.evidence.snapshot import CompleteListing
@@ -286,7 +286,7 @@ HALTS: dict[str, tuple[GuardResult, Ended]] = {
 @pytest.mark.parametrize("approved", [False, True], ids=["by policy", "by a person"])
 @pytest.mark.parametrize(("halt", "expected"), HALTS.values(), ids=HALTS.keys())
 def test_a_guard_halts_right_before_the_execution(halt: GuardResult, expected: Ended, approved: bool) -> None:
-    waiting = advance(cases.reached(Phase.AWAITING_APPROVAL), cases.decided())
+    waiting = advance_case(cases.reached(Phase.AWAITING_APPROVAL), cases.decided())
 
     case = World().run(view(halt=halt), waiting) if approved else halted(halt)
 
@@ -349,7 +349,7 @@ HALF = timedelta(minutes=7)
 def unanswered(*more: Fact) -> Case:
     """Asked, with a time at which silence is told."""
     asked = cases.requested(escalates_at=cases.AT + HALF)
-    return reduce(advance, more, advance(cases.reached(Phase.AWAITING_APPROVAL), asked))
+    return reduce(advance_case, more, advance_case(cases.reached(Phase.AWAITING_APPROVAL), asked))
 
 
 def test_silence_is_told_once_when_its_time_has_come() -> None:
@@ -360,9 +360,9 @@ def test_silence_is_told_once_when_its_time_has_come() -> None:
     assert next_step(unanswered(), after) == RecordFact(ApprovalEscalated(after.now))
     told = unanswered(ApprovalEscalated(after.now))
     assert next_step(told, after) == Wait(after.now + LOOK)
-    assert next_step(advance(told, cases.requested(escalates_at=cases.AT + HALF)), after) == Wait(after.now + LOOK), (
-        "a request that is made again is no new question"
-    )
+    assert next_step(advance_case(told, cases.requested(escalates_at=cases.AT + HALF)), after) == Wait(
+        after.now + LOOK
+    ), "a request that is made again is no new question"
 
 
 @pytest.mark.parametrize("standing", [ApprovalStanding.WAIT, ApprovalStanding.UNREAD, ApprovalStanding.NOT_APPROVED])
@@ -397,11 +397,11 @@ def test_c_ra_1_a_request_that_was_deleted_is_made_again() -> None:
 
 
 FROZEN: dict[str, Case] = {
-    "before the request": advance(cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling(), cases.AT)),
-    "before an automatic run": advance(
+    "before the request": advance_case(cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling(), cases.AT)),
+    "before an automatic run": advance_case(
         cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling("AutoApproved"), cases.AT)
     ),
-    "after the approval": advance(cases.reached(Phase.AWAITING_APPROVAL), cases.decided()),
+    "after the approval": advance_case(cases.reached(Phase.AWAITING_APPROVAL), cases.decided()),
 }
 
 
@@ -600,7 +600,7 @@ def test_a_case_that_was_read_again_asks_the_same_question() -> None:
     case = world.run(view(), until=Phase.SELECTING)
 
     for length in range(3, len(case.facts)):
-        before = fold(case.facts[:length])
+        before = fold_case(case.facts[:length])
         assert next_step(before, view()) == next_step(refolded(before), view())
 
 
@@ -705,7 +705,7 @@ def test_a_choice_that_stays_silent_on_its_last_turn_is_inconclusive() -> None:
 
 def test_near_the_end_of_its_time_the_next_turn_is_the_last() -> None:
     step = next_step(answers().run(view(), until=Phase.INVESTIGATING), view())
-    case = fold([cases.opened(**MODEL), cases.taken(), cases.resolved(), cases.briefed()])
+    case = fold_case([cases.opened(**MODEL), cases.taken(), cases.resolved(), cases.briefed()])
 
     late = next_step(case, view(580))
 
@@ -768,7 +768,7 @@ def test_what_a_person_chose_is_no_surer_than_the_diagnosis() -> None:
         step = next_step(case, view())
         if isinstance(step, ValidateSelection):
             break
-        case = advance(case, world.perform(step, view().now))
+        case = advance_case(case, world.perform(step, view().now))
 
     diagnosed = case.last(Diagnosed)
     assert isinstance(step, ValidateSelection)
@@ -797,7 +797,7 @@ def test_a_choice_reaches_no_further_than_its_case() -> None:
     asked = replace(asked, spec=asked.spec.model_copy(update={"workflow": WISH}))
     look = cases.resolved(root=ELSEWHERE)
 
-    _, case = walked(World(wish=WISH), view(), fold([asked, look]))
+    _, case = walked(World(wish=WISH), view(), fold_case([asked, look]))
 
     assert case.closed is not None
     assert case.last(SelectionTried) is None
@@ -942,7 +942,7 @@ def test_an_undo_that_a_person_stops_leaves_the_target_to_a_person(
 
 def refolded(case: Case) -> Case:
     """What a process knows that starts anew: the slots, and nothing else."""
-    return fold(load(json.loads(json.dumps(dump(fact)))) for fact in case.facts)
+    return fold_case(load_fact(json.loads(json.dumps(dump_fact(fact)))) for fact in case.facts)
 
 
 def count(facts: Iterable[Fact], kind: type[Fact]) -> int:
@@ -1063,7 +1063,7 @@ class Interleavings(RuleBasedStateMachine):
         kinds = [type(fact) for fact in self.case.facts]
         if ExecutionCreated not in kinds:
             return
-        before = fold(self.case.facts[: kinds.index(ExecutionCreated)])
+        before = fold_case(self.case.facts[: kinds.index(ExecutionCreated)])
         ruled, decided = before.last(PolicyRuled), before.last(ApprovalDecided)
         assert ruled is not None
         assert not before.opened.pinned.dry_run
@@ -1129,7 +1129,7 @@ def opened_in(namespace: str, target: TargetRef) -> Opened:
     ],
 )
 def test_a_tenants_case_may_not_look_outside_its_namespace(target: TargetRef) -> None:
-    step = next_step(fold([opened_in("shop", target)]), view())
+    step = next_step(fold_case([opened_in("shop", target)]), view())
 
     assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Closed)
@@ -1139,7 +1139,7 @@ def test_a_tenants_case_may_not_look_outside_its_namespace(target: TargetRef) ->
 def test_a_tenants_case_may_not_look_outside_through_an_owner() -> None:
     facts = [opened_in("shop", cases.opened().spec.signal.target), cases.resolved(root=ELSEWHERE)]
 
-    step = next_step(fold(facts), view())
+    step = next_step(fold_case(facts), view())
 
     assert isinstance(step, RecordFact)
     assert isinstance(step.fact, Closed)
@@ -1147,7 +1147,7 @@ def test_a_tenants_case_may_not_look_outside_through_an_owner() -> None:
 
 
 def test_a_case_of_the_operators_namespace_may_look_anywhere() -> None:
-    step = next_step(fold([opened_in("inquest-system", ELSEWHERE)]), view())
+    step = next_step(fold_case([opened_in("inquest-system", ELSEWHERE)]), view())
 
     assert step == ResolveContext(ELSEWHERE)
 
@@ -1161,7 +1161,7 @@ def test_a_case_of_the_operators_namespace_may_look_anywhere() -> None:
 )
 def test_a_diagnosis_that_leaves_the_namespaces_of_its_case_goes_to_a_person(model: str, outcome: str) -> None:
     facts = [cases.opened(model=model), cases.resolved(), cases.taken(cases.finding(object=ELSEWHERE))]
-    case = fold([*facts, Diagnosed(Diagnosis(summary="db", target=ELSEWHERE, confidence=0.9), cases.AT)])
+    case = fold_case([*facts, Diagnosed(Diagnosis(summary="db", target=ELSEWHERE, confidence=0.9), cases.AT)])
 
     step = next_step(case, view())
 
@@ -1174,7 +1174,7 @@ def test_a_diagnosis_that_leaves_the_namespaces_of_its_case_goes_to_a_person(mod
 
 def test_a_signal_about_a_namespace_is_about_what_is_in_it() -> None:
     place = TargetRef(api_version="v1", kind="Namespace", name="shop")
-    case = fold([opened_in("inquest-system", place), cases.resolved(target=place, root=place, chain=())])
+    case = fold_case([opened_in("inquest-system", place), cases.resolved(target=place, root=place, chain=())])
 
     assert is_near(case, cases.DEPLOYMENT)
     assert not is_near(case, ELSEWHERE)
@@ -1185,7 +1185,7 @@ def test_a_cause_that_nobody_here_reads_is_a_whole_diagnosis(kind: str) -> None:
     named = TargetRef(kind=kind, name="db", namespace=None if kind == "External" else "shop")
     facts = [cases.opened(model=""), cases.resolved(), cases.taken(cases.finding(object=named))]
     found = Diagnosis(summary="db", target=named, confidence=0.9, signal_type="ConfigMapMissing")
-    case = fold([*facts, Diagnosed(found, cases.AT)])
+    case = fold_case([*facts, Diagnosed(found, cases.AT)])
 
     step = next_step(case, view())
 
@@ -1205,7 +1205,7 @@ def case_of_a_node(*, namespace: str, **seen: Any) -> Case:
     first = replace(cases.opened(model="", home="inquest-system"), namespace=namespace)
     found = Diagnosis(summary="disk", target=named, confidence=0.9, signal_type="NodePressure")
     taken = cases.taken(cases.finding(object=named), **seen)
-    return fold([first, cases.resolved(), taken, Diagnosed(found, cases.AT)])
+    return fold_case([first, cases.resolved(), taken, Diagnosed(found, cases.AT)])
 
 
 @pytest.mark.parametrize(
@@ -1260,7 +1260,7 @@ def test_an_approval_counts_only_if_it_still_stands_when_it_is_used(
     stand: ApprovalCheck | None, reason: Reason
 ) -> None:
     decided = ApprovalDecided(ApprovalState.APPROVED, "jane", "", cases.AT)
-    case = advance(cases.reached(Phase.AWAITING_APPROVAL), decided)
+    case = advance_case(cases.reached(Phase.AWAITING_APPROVAL), decided)
 
     step = next_step(case, view(stand=stand))
 

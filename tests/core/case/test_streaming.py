@@ -16,10 +16,10 @@ from inquest.core.case import decide, facts
 from inquest.core.case.case import Case, results_in
 from inquest.core.case.facts import Fact
 from inquest.core.case.investigating import rca_usage, stream_findings
-from inquest.core.case.journal import dump, load
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.selecting import selection_inquiry
 from inquest.core.case.steps import AskStreams, CallModel, RecordFact, RunStreams, Step
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
 from inquest.core.llm.planning.prepare import RcaOptions
 from inquest.core.llm.streams import RUN_STREAMS, Domain, StreamFinding
@@ -232,11 +232,11 @@ def test_a_crash_between_two_rounds_changes_nothing() -> None:
     case = world.diagnosed(called("kubectl_describe"), still_open(), cases.submitted())
 
     for number in range(1, len(case.facts)):
-        again = fold(load(dump(fact)) for fact in case.facts[:number])
+        again = fold_case(load_fact(dump_fact(fact)) for fact in case.facts[:number])
         step = decide.next_step(again, cases.view(tools=TOOLS))
         if isinstance(step, RecordFact):
             assert step.fact == case.facts[number]
-    whole = fold(load(dump(fact)) for fact in case.facts)
+    whole = fold_case(load_fact(dump_fact(fact)) for fact in case.facts)
     assert stream_findings(whole) == stream_findings(case)
 
 

@@ -18,18 +18,18 @@ from inquest.api.refs import TargetRef
 from inquest.api.types import ApprovalState, Phase, Reason, Resolution, RulingDecision, SubReason, VoidReason
 from inquest.core.case import facts
 from inquest.core.case.case import Case, is_outside
-from inquest.core.case.journal import dump, load
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import Execute, Observed, RecordFact, Step, Wait
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.evidence.evidence import Finding
 from inquest.core.history.history import History
 from inquest.core.remediation.approval import ApprovalCheck, ApprovalStanding, check_approval
 from inquest.core.remediation.guards import GuardResult, check_guards
-from inquest.core.remediation.policy import PolicyAnswer, ruling
-from inquest.core.remediation.proposal import CurrentState, Proposal, digest_of_proposal, drift
+from inquest.core.remediation.policy import PolicyAnswer, read_ruling
+from inquest.core.remediation.proposal import CurrentState, Proposal, digest_of_proposal, find_drift
 from inquest.core.reporting.conditions import condition_values
 from inquest.core.reporting.status import status_changes
-from inquest.core.signals.triage import triage
+from inquest.core.signals.triage import triage_signal
 from tests.core import cases
 from tests.core.remediation.test_proposal import (
     MINUTE,
@@ -125,7 +125,7 @@ GATES: dict[str, Observed] = {
 @pytest.mark.parametrize("seen", GATES.values(), ids=GATES.keys())
 def test_where_a_gate_fails_nothing_is_executed(seen: Observed) -> None:
     waiting = cases.reached(Phase.AWAITING_APPROVAL)
-    approved = advance(waiting, cases.decided(ApprovalState.APPROVED))
+    approved = advance_case(waiting, cases.decided(ApprovalState.APPROVED))
 
     assert Execute not in performed(seen, waiting)
     assert Execute not in performed(seen, approved)
@@ -225,15 +225,15 @@ def test_a_version_that_moved_alone_is_no_drift() -> None:
     there = CurrentState(TARGET.uid, TARGET.drift_hash, pinned().content_hash)
 
     assert digest_of_proposal(proposal(target=moved), POLICY_HASH) == digest_of_proposal(proposal(), POLICY_HASH)
-    assert drift(moved, pinned(), there) is None
-    assert check_approval(view(drift=drift(moved, pinned(), there))).standing is ApprovalStanding.STANDS
+    assert find_drift(moved, pinned(), there) is None
+    assert check_approval(view(drift=find_drift(moved, pinned(), there))).standing is ApprovalStanding.STANDS
 
 
 @row("A22")
 def test_a_workflow_that_changed_since_voids_its_approval() -> None:
     changed = CurrentState(TARGET.uid, TARGET.drift_hash, "d" * 64)
 
-    found = check_approval(view(drift=drift(TARGET, pinned(), changed)))
+    found = check_approval(view(drift=find_drift(TARGET, pinned(), changed)))
 
     assert (found.standing, found.void) == (ApprovalStanding.VOIDED, VoidReason.WORKFLOW_CHANGED)
 
@@ -284,7 +284,7 @@ def test_a_case_that_is_cancelled_while_it_is_verified_ends_as_done() -> None:
 @row("R15")
 def test_a_restart_while_a_person_is_asked_asks_nobody_again() -> None:
     before = cases.reached(Phase.AWAITING_APPROVAL, cases.World({"model": "m-1"}, replies=iter(REPLIES)))
-    after = fold(load(dump(fact)) for fact in before.facts)
+    after = fold_case(load_fact(dump_fact(fact)) for fact in before.facts)
 
     assert after == before
     assert performed(cases.view(), after) == [Wait]
@@ -301,7 +301,9 @@ REPLIES = (cases.submitted(), cases.chose())
 def test_no_figure_decides_only_policy_does(figure: float | None) -> None:
     def decision(require: bool) -> RulingDecision:
         answer = PolicyAnswer(value={"require_approval": require}, policy_hash=POLICY_HASH)
-        told = ruling(answer, history=History(available=True), rests_on_fact=True, confidence_threshold=figure, at=NOW)
+        told = read_ruling(
+            answer, history=History(available=True), rests_on_fact=True, confidence_threshold=figure, at=NOW
+        )
         return told.decision
 
     assert decision(require=True) is RulingDecision.APPROVAL_REQUIRED
@@ -333,8 +335,8 @@ def test_no_namespace_is_not_every_namespace() -> None:
 
     assert is_outside(tenant, NODE)
     assert not is_outside(tenant, TargetRef(kind="Pod", name="a", namespace="team-a"))
-    assert triage(replace(node, scope_labels=({},))).reason == "OutOfScope"
-    assert triage(replace(node, namespace="team-a")).reason == "OutOfScope"
+    assert triage_signal(replace(node, scope_labels=({},))).reason == "OutOfScope"
+    assert triage_signal(replace(node, namespace="team-a")).reason == "OutOfScope"
     assert check_guards(bare) is not None
     assert check_guards(replace(bare, scope_labels=({"inquest.dev/managed": "true"},))) is None
 
@@ -350,6 +352,6 @@ CHECKS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("said", CHECKS.values(), ids=CHECKS.keys())
 def test_a_health_check_is_no_noise(said: dict[str, Any]) -> None:
-    found = triage(observed(spec=content(**said)))
+    found = triage_signal(observed(spec=content(**said)))
 
     assert (str(found.phase), found.reason) != ("Ignored", "Noise")

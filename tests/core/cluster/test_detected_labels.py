@@ -18,7 +18,7 @@ from inquest.core.cluster.detected_labels import (
     infrastructure_sentence,
     quota_details,
 )
-from inquest.core.cluster.selectors import selects
+from inquest.core.cluster.selectors import selector_selects
 
 Object = dict[str, Any]
 
@@ -239,4 +239,4 @@ EXPRESSIONS: dict[str, tuple[Object, bool]] = {
 
 @pytest.mark.parametrize(("rule", "expected"), EXPRESSIONS.values(), ids=EXPRESSIONS.keys())
 def test_expressions(rule: Object, expected: bool) -> None:
-    assert expected == selects({"matchExpressions": [rule]}, {"app": "api"})
+    assert expected == selector_selects({"matchExpressions": [rule]}, {"app": "api"})

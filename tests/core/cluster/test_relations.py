@@ -14,8 +14,8 @@ from inquest.core.cluster.relations import (
     config_maps_of,
     is_bound_to,
     is_selected,
-    lineage,
-    takes,
+    owner_lineage,
+    selector_takes,
 )
 
 Found = dict[str, Any]
@@ -109,10 +109,10 @@ def test_a_service_sends_to_pods_of_its_namespace_that_it_selects() -> None:
 
 
 def test_an_empty_selector_takes_every_pod_and_none_takes_nobody() -> None:
-    assert takes({}, {})
-    assert not takes(None, {"app": "p"})
-    assert takes({"matchLabels": {"app": "p"}}, {"app": "p"})
-    assert not takes({"matchLabels": {"app": "q"}}, {"app": "p"})
+    assert selector_takes({}, {})
+    assert not selector_takes(None, {"app": "p"})
+    assert selector_takes({"matchLabels": {"app": "p"}}, {"app": "p"})
+    assert not selector_takes({"matchLabels": {"app": "q"}}, {"app": "p"})
 
 
 def test_an_ingress_names_its_services_once() -> None:
@@ -132,7 +132,7 @@ def test_a_lineage_ends_where_it_turns_in_a_circle() -> None:
 
     known = {"a": owned("a", "b"), "b": owned("b", "a")}
 
-    steps = list(lineage(known["a"], lambda kind, namespace, name: known.get(name)))
+    steps = list(owner_lineage(known["a"], lambda kind, namespace, name: known.get(name)))
 
     assert len(steps) <= 20
     assert set(steps) == {("Job", "a"), ("Job", "b")}

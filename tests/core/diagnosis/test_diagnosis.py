@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from inquest.api.findings import ClaimRole, ClaimVerdict
 from inquest.api.refs import TargetRef
-from inquest.core.case.merging import SelectionFacts, merge
-from inquest.core.case.outcome import decide
+from inquest.core.case.merging import SelectionFacts, merge_results
+from inquest.core.case.outcome import decide_outcome
 from inquest.core.diagnosis.categories import CATEGORIES, category_from
 from inquest.core.diagnosis.claims import (
     CheckedClaims,
     RawClaim,
     check_claims,
-    contradicting,
+    find_contradicting,
     overall_confidence,
     stands,
 )
 from inquest.core.diagnosis.detectors.registry import detect
 from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
-from inquest.core.diagnosis.health import has_recovered, health
+from inquest.core.diagnosis.health import has_recovered, health_of
 from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, Finding, Gap, Health, digest_of
 from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_without_verdict
 from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict
@@ -251,7 +251,7 @@ def test_checks_only_ever_lower_the_confidence(
 def test_a_sure_finding_of_another_cause_contradicts(
     findings: list[Finding], category: str, against: str | None
 ) -> None:
-    found = contradicting(findings, category, API)
+    found = find_contradicting(findings, category, API)
 
     assert (found.category if found else None) == against
 
@@ -485,7 +485,7 @@ def a_pod(ready_since: str, **container: Any) -> dict[str, Any]:
 
 def by_detectors(*objects: dict[str, Any], **more: Any) -> Diagnosis:
     snapshot = snapshot_of({"objects": list(objects), **more})
-    return diagnose(detect(snapshot), health(snapshot), snapshot.evidence, recovered=has_recovered(snapshot))
+    return diagnose(detect(snapshot), health_of(snapshot), snapshot.evidence, recovered=has_recovered(snapshot))
 
 
 @pytest.mark.parametrize(
@@ -498,7 +498,7 @@ def by_detectors(*objects: dict[str, Any], **more: Any) -> Diagnosis:
 def test_what_is_healthy_now_needs_no_metrics_to_be_told(ready_since: str, category: str) -> None:
     found = by_detectors(a_pod(ready_since))
 
-    verdict = decide(merge(found), SelectionFacts(healthy=True))
+    verdict = decide_outcome(merge_results(found), SelectionFacts(healthy=True))
     assert (found.signal_type, found.outcome) == (category, "problem_resolved")
     assert str(verdict.outcome) == "ProblemResolved"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inquest.api.signal import SignalContent
-from inquest.core.diagnosis.health import doubts_of, health
+from inquest.core.diagnosis.health import doubts_of, health_of
 from inquest.core.diagnosis.question import speaks_of_measures, speaks_of_requests, speaks_of_throttling
 from inquest.core.evidence.evidence import Health
 from inquest.core.evidence.snapshot import Snapshot
@@ -70,7 +70,7 @@ SPOKEN: dict[str, tuple[list[str], bool]] = {
 def test_a_target_whose_newest_words_are_errors_is_not_called_healthy(lines: list[str], well: bool) -> None:
     snapshot = seen(**said(*lines))
 
-    assert health(snapshot) is (Health.HEALTHY if well else Health.UNKNOWN)
+    assert health_of(snapshot) is (Health.HEALTHY if well else Health.UNKNOWN)
     assert bool(doubts_of(snapshot)) is not well
 
 
@@ -78,7 +78,7 @@ def test_a_target_whose_newest_words_are_errors_is_not_called_healthy(lines: lis
     "log", [{"previous": True}, {"pod": "stranger"}], ids=["of the run before", "of somebody else"]
 )
 def test_errors_of_another_run_or_pod_are_not_the_targets(log: dict[str, Any]) -> None:
-    assert health(seen(**said("ERROR x", "ERROR x", **log))) is Health.HEALTHY
+    assert health_of(seen(**said("ERROR x", "ERROR x", **log))) is Health.HEALTHY
 
 
 def carrier(*lines: str) -> dict[str, Any]:
@@ -107,8 +107,8 @@ def test_failing_requests_are_not_over_while_their_way_is_unknown_or_ill(
 ) -> None:
     snapshot = seen(*objects, requests=True, **rest)
 
-    assert health(snapshot) is (Health.HEALTHY if well else Health.UNKNOWN)
-    assert health(replace(snapshot, about_requests=False)) is Health.HEALTHY
+    assert health_of(snapshot) is (Health.HEALTHY if well else Health.UNKNOWN)
+    assert health_of(replace(snapshot, about_requests=False)) is Health.HEALTHY
 
 
 def test_a_warning_about_the_controller_speaks_against_health() -> None:
@@ -117,8 +117,8 @@ def test_a_warning_about_the_controller_speaks_against_health() -> None:
     reads = {place: {"read": "cluster carrier events"}}
     told = tuple(replace(each, arguments=reads.get(each.id, each.arguments)) for each in snapshot.evidence)
 
-    assert health(snapshot) is Health.HEALTHY
-    assert health(replace(snapshot, evidence=told)) is Health.UNKNOWN
+    assert health_of(snapshot) is Health.HEALTHY
+    assert health_of(replace(snapshot, evidence=told)) is Health.UNKNOWN
 
 
 def route(status: str, service: str = "web", kind: str = "HTTPRoute") -> Found:
@@ -138,7 +138,7 @@ def route(status: str, service: str = "web", kind: str = "HTTPRoute") -> Found:
     ids=["refused", "refused of gRPC", "taken", "refused and somebody else's"],
 )
 def test_a_refused_route_to_the_target_speaks_against_health(found: Found, well: bool) -> None:
-    assert health(seen(SERVICE, found)) is (Health.HEALTHY if well else Health.UNKNOWN)
+    assert health_of(seen(SERVICE, found)) is (Health.HEALTHY if well else Health.UNKNOWN)
 
 
 REQUESTS = {
@@ -184,5 +184,5 @@ def test_a_signal_speaks_of_figures_by_its_words(message: str, expected: tuple[b
 def test_a_figure_that_no_object_shows_is_not_called_healthy() -> None:
     calm = seen()
 
-    assert health(calm) is Health.HEALTHY
-    assert health(replace(calm, about_measures=True)) is Health.UNKNOWN
+    assert health_of(calm) is Health.HEALTHY
+    assert health_of(replace(calm, about_measures=True)) is Health.UNKNOWN

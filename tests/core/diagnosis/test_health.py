@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from inquest.core.cluster.pods import status_word
-from inquest.core.cluster.quantities import quantity
-from inquest.core.diagnosis.health import concerned_pods, flags_of, health, settling
+from inquest.core.cluster.quantities import parse_quantity
+from inquest.core.diagnosis.health import concerned_pods, describe_settling, flags_of, health_of
 from inquest.core.evidence.evidence import Health
 from tests.core.diagnosis.detectors.support import snapshot_of
 
@@ -203,7 +203,7 @@ def test_the_flags_say_what_was_read(
     flags = flags_of(snapshot)
 
     assert expected == (flags.has_issues, bool(flags.issues), flags.has_warnings, flags.pod_count)
-    assert well == health(snapshot)
+    assert well == health_of(snapshot)
 
 
 def test_p14_a_cut_listing_makes_the_count_inexact() -> None:
@@ -229,7 +229,7 @@ RESTS_ON = ["log a app shop", "node Node/x", "services shop", "claims shop", "ge
 def test_health_rests_on_the_reads_about_the_target(gap: str, well: bool) -> None:
     snapshot = snapshot_of({"objects": [TARGET, *THREE], "gaps": [gap]})
 
-    assert health(snapshot) is (Health.HEALTHY if well else Health.UNKNOWN)
+    assert health_of(snapshot) is (Health.HEALTHY if well else Health.UNKNOWN)
     assert not snapshot.complete
 
 
@@ -422,7 +422,7 @@ QUANTITIES = {"1": 1.0, "100m": 0.1, "64Mi": 64 * 2**20, "1.5Gi": 1.5 * 2**30, "
 
 @pytest.mark.parametrize(("text", "expected"), QUANTITIES.items(), ids=QUANTITIES.keys())
 def test_quantities(text: str, expected: float | None) -> None:
-    assert expected == quantity(text)
+    assert expected == parse_quantity(text)
 
 
 # --- what is over says nothing of now -----------------------------------------------------------------------------
@@ -566,8 +566,8 @@ SETTLING: dict[str, tuple[list[Pod], bool]] = {
 
 @pytest.mark.parametrize(("objects", "expected"), SETTLING.values(), ids=list(SETTLING))
 def test_a_change_that_is_on_its_way_is_named(objects: list[Pod], expected: bool) -> None:
-    assert bool(settling(snapshot_of({"objects": objects}))) is expected
+    assert bool(describe_settling(snapshot_of({"objects": objects}))) is expected
 
 
 def test_a_change_is_not_called_well_on_half_of_the_facts() -> None:
-    assert settling(snapshot_of({"objects": [rolling(), YOUNG], "gaps": ["warning events"]})) == ""
+    assert describe_settling(snapshot_of({"objects": [rolling(), YOUNG], "gaps": ["warning events"]})) == ""

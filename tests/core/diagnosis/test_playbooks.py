@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.adapters.playbooks.reader import book_of, library
+from inquest.adapters.playbooks.reader import book_of, read_library
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.playbooks import Playbook, matching
+from inquest.core.diagnosis.playbooks import Playbook, match_playbooks
 from inquest.core.evidence.evidence import Citation, Finding
 from inquest.core.evidence.snapshot import Snapshot
 from tests.core.diagnosis.detectors.support import NOW, snapshot_of
 
-SHIPPED = library().books
+SHIPPED = read_library().books
 
 
 def at(seconds: float) -> str:
@@ -73,7 +73,7 @@ def seen(*objects: dict[str, Any]) -> Snapshot:
 
 
 def names(snapshot: Snapshot, *findings: Finding, books: tuple[Playbook, ...] = SHIPPED) -> list[str]:
-    return [found.name for found in matching(books, snapshot, findings)]
+    return [found.name for found in match_playbooks(books, snapshot, findings)]
 
 
 PULL = 'Back-off pulling image "img.example/app:v2"'
@@ -156,7 +156,7 @@ def test_a_service_without_endpoints_is_unreachable(row: str) -> None:
     service = TargetRef(api_version="v1", kind="Service", name="api", namespace="shop")
     finding = Finding("x", "NoReadyEndpoints", service, "spec.selector", "", "nobody", 0.8, (Citation("E1", "api"),))
 
-    (found,) = matching(SHIPPED, seen(running()), (finding,))
+    (found,) = match_playbooks(SHIPPED, seen(running()), (finding,))
 
     assert (found.name, found.evidence) == ("ServiceUnreachable", ("E1",))
 
@@ -187,7 +187,7 @@ def test_a_condition_of_any_object_can_fire() -> None:
     conditions = [{"type": "DiskPressure", "status": "True", "reason": "KubeletHasDiskPressure"}]
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"conditions": conditions}}
 
-    (found,) = matching((mine,), seen(running(), node), ())
+    (found,) = match_playbooks((mine,), seen(running(), node), ())
 
     assert found.matched == "DiskPressure=True/KubeletHasDiskPressure of Node/n1"
     assert names(seen(running()), books=(mine,)) == []
@@ -229,7 +229,7 @@ def test_a_warning_from_before_the_recovery_is_no_match() -> None:
 def test_an_event_without_a_time_is_used_and_that_is_said() -> None:
     timeless = event("Unhealthy", REFUSED, firstTimestamp=None, lastTimestamp=None)
 
-    (found,) = matching(SHIPPED, seen(pod(), timeless), ())
+    (found,) = match_playbooks(SHIPPED, seen(pod(), timeless), ())
 
     assert found.matched == "event Unhealthy of Pod/api (no time)"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inquest.core.evidence.rendering import difference, line_of
+from inquest.core.evidence.rendering import diff_revisions, line_of
 
 UID = "7be1f0c2-5f0e-4c59-8d0a-6c9f2f3b1a77"
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "api-1", "uid": UID, "blockOwnerDeletion": True}
@@ -59,5 +59,5 @@ def test_a_list_of_which_nothing_is_left_goes_too() -> None:
 def test_a_version_is_no_difference_between_revisions() -> None:
     before, after = ({"metadata": {"resourceVersion": str(at)}, "image": f"shop:{at}"} for at in (1, 2))
 
-    changed = [line for line in difference(before, after, names=("1", "2")).splitlines() if line[0] in "+-"]
+    changed = [line for line in diff_revisions(before, after, names=("1", "2")).splitlines() if line[0] in "+-"]
     assert changed == ["--- 1", "+++ 2", '- "image": "shop:1"', '+ "image": "shop:2"']

@@ -18,11 +18,11 @@ from inquest.core.history.history import (
     UNAVAILABLE,
     History,
     HistoryEntry,
-    checked,
-    envelope,
     hash_match,
+    history_envelope,
     ineffective_count,
-    level,
+    keep_proven,
+    score_word,
 )
 from inquest.core.history.warnings import history_warnings
 from inquest.core.llm.prompts.history import history_section
@@ -210,7 +210,7 @@ def test_the_strong_form_needs_that_nothing_ever_helped() -> None:
     ids=["good", "pipeline-20.6-05a moderate", "poor", "pipeline-20.6-05b unknown"],
 )
 def test_a_score_as_a_word(score: float | None, expected: str) -> None:
-    assert level(score) == expected
+    assert score_word(score) == expected
 
 
 @row("pipeline-20.6-05c", "pipeline-20.6-05d")
@@ -306,15 +306,15 @@ def test_only_what_holds_is_judged_shown_to_a_model_and_counted_by_guards() -> N
     rows = {"30": "rr-30", "20": "rr-20", "10": "rr-10"}
     known = history(*tries)
     assert chain_block(known, HASH, NOW) is not None
-    assert chain_block(checked(known, dict.fromkeys(rows.values(), True)), HASH, NOW) is not None
+    assert chain_block(keep_proven(known, dict.fromkeys(rows.values(), True)), HASH, NOW) is not None
 
-    found = checked(known, {"rr-30": True, "rr-20": False})
+    found = keep_proven(known, {"rr-30": True, "rr-20": False})
 
     assert [item.remediation_uid for item in found.recent] == ["rr-30"]
     assert [item.remediation_uid for item in (*found.broken, *found.unchecked)] == ["rr-20", "rr-10"]
     assert (found.available, found.whole, found.withheld) == (True, False, 2)
     assert (chain_block(found, HASH, NOW), ineffective_count(found)) == (None, 1)
-    told = history_section(found) + str(envelope(found, HASH))
+    told = history_section(found) + str(history_envelope(found, HASH))
     assert "2 earlier remediations are left out" in told
     assert "rr-20" not in told
     assert "rr-10" not in told
@@ -323,7 +323,7 @@ def test_only_what_holds_is_judged_shown_to_a_model_and_counted_by_guards() -> N
 
 
 def test_a_history_of_which_nothing_holds_is_not_an_empty_one() -> None:
-    found = checked(history(entry()), {})
+    found = keep_proven(history(entry()), {})
 
     assert "known in part only" in history_section(found)
 
@@ -333,11 +333,11 @@ def test_a_history_by_spec_alone_says_that_it_may_be_of_another_object() -> None
 
     assert "another object" not in history_section(own)
     assert "another object" in history_section(any_of_spec)
-    assert envelope(any_of_spec, HASH)["scope"] == "hash"
+    assert history_envelope(any_of_spec, HASH)["scope"] == "hash"
 
 
 def test_people_are_told_of_a_few_names_and_of_how_many_more() -> None:
-    found = checked(history(*(entry(minutes) for minutes in range(1, 8))), {})
+    found = keep_proven(history(*(entry(minutes) for minutes in range(1, 8))), {})
 
     assert history_warnings(found)[0].text.endswith("rr-5 and 2 more")
 
@@ -346,7 +346,7 @@ def test_the_envelope_lets_a_reader_follow_the_configurations_of_the_recent_runs
     recent = tuple(
         entry(minutes, pre_spec_hash=f"a{minutes}", post_spec_hash=f"b{minutes}") for minutes in range(30, 0, -1)
     )
-    found = envelope(History(True, "Deployment/cart", recent=recent, older=(entry(9999),)), HASH)
+    found = history_envelope(History(True, "Deployment/cart", recent=recent, older=(entry(9999),)), HASH)
 
     chain = found["tier1"]["chain"]
     assert (found["targetResource"], found["currentSpecHash"]) == ("Deployment/cart", HASH)
@@ -356,7 +356,7 @@ def test_the_envelope_lets_a_reader_follow_the_configurations_of_the_recent_runs
 
 
 def test_tiers_without_entries_are_empty_lists() -> None:
-    found = envelope(History(available=True), "")
+    found = history_envelope(History(available=True), "")
 
     assert found["tier1"] == found["tier2"] == {"chain": []}
 
@@ -376,7 +376,7 @@ def test_no_free_text_of_the_service_reaches_a_prompt() -> None:
     )
     found = replace(history(hostile, hostile, hostile), older=(hostile,) * 6, target=ORDER)
 
-    told = history_section(found) + json.dumps(envelope(found, "sha256:now"))
+    told = history_section(found) + json.dumps(history_envelope(found, "sha256:now"))
 
     assert not [word for word in ("Ignore", "New task", "delete-everything") if word in told]
     assert "unreadable" in told

@@ -11,10 +11,10 @@ import pytest
 
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.core.llm.conversation import AskModel, Budgets, Concluded, Conversation, RunTools, ToolRun
-from inquest.core.llm.loop import begin, next_move, with_reply, with_results
+from inquest.core.llm.loop import begin_conversation, next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, ToolResult, ToolSchema, Usage
 from inquest.core.llm.tool_calls import error_text
-from inquest.core.llm.window import estimate
+from inquest.core.llm.window import estimate_tokens
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 TOOLS = tuple(
@@ -48,12 +48,12 @@ def inquiry(invocation: Invocation = Invocation.RCA, **more: Any) -> Conversatio
         **{key: more.pop(key) for key in list(more) if key in Budgets.__dataclass_fields__ and key != "calls"}
     )
     opening = (Message("system", "s"), Message("user", "u"))
-    return begin(invocation, model="m", opening=opening, tools=TOOLS, seed="00", budgets=budgets, **more)
+    return begin_conversation(invocation, model="m", opening=opening, tools=TOOLS, seed="00", budgets=budgets, **more)
 
 
 def roomy(tokens: int, **more: Any) -> Conversation:
     """A conversation with room for so many tokens beside prompt and schemas."""
-    return inquiry(window=16_000 + estimate(inquiry()) + tokens, **more)
+    return inquiry(window=16_000 + estimate_tokens(inquiry()) + tokens, **more)
 
 
 def call(name: str = "kubectl_get", /, **arguments: Any) -> ToolCall:

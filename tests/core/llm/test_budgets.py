@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from inquest.core.llm.conversation import Budgets, BudgetSpent, Calls, Conversation
-from inquest.core.llm.loop import correct, with_reply, with_results
+from inquest.core.llm.loop import correct_verdict, with_reply, with_results
 from inquest.core.llm.messages import Invocation, ToolSchema, Usage
-from inquest.core.llm.planning.tools import capped
-from inquest.core.llm.window import estimate, squeezed
+from inquest.core.llm.planning.tools import cap_tools
+from inquest.core.llm.window import estimate_tokens, squeeze_conversation
 from tests.core.llm.conftest import (
     TOOLS,
     asked,
@@ -155,7 +155,7 @@ def test_a_refused_catalogue_choice_gets_five_turns_of_its_own() -> None:
     verdict = submit("submit_result_with_workflow", selected_workflow=chosen)
     state = with_reply(inquiry(Invocation.SELECTION), says(verdict))
     before = state.messages
-    state = correct(state, "no such workflow")
+    state = correct_verdict(state, "no such workflow")
 
     assert asked(state).request.messages[2:] == (*before, state.messages[-1])
     assert [asked(after_turns(state, count)).reserved for count in range(5)] == ["", "", "", "", BudgetSpent.TURNS]
@@ -174,7 +174,7 @@ def test_the_ceiling_is_the_lower_of_a_share_and_the_headroom() -> None:
 @row("C14")
 def test_reported_usage_raises_later_estimates_and_never_lowers_them() -> None:
     state = inquiry()
-    estimated = estimate(state)
+    estimated = estimate_tokens(state)
     raised = with_reply(state, says(call(kind="Pod"), usage=Usage(int(estimated * 1.4), 0, 1)))
     kept = with_reply(with_results(raised, (found(running(raised)[0]),)), says(call(kind="Node"), usage=Usage(1, 0, 1)))
 
@@ -226,12 +226,12 @@ def test_pure_repeats_give_way_first() -> None:
 
 def test_a_conversation_that_was_too_long_is_asked_once_more_without_its_old_results() -> None:
     state = after_turns(inquiry(), 4)
-    shorter = squeezed(state)
+    shorter = squeeze_conversation(state)
 
     assert shorter is not None
     assert len(shorter.evicted) == 2
-    assert squeezed(shorter) is None
-    assert squeezed(after_turns(inquiry(), 2)) is None
+    assert squeeze_conversation(shorter) is None
+    assert squeeze_conversation(after_turns(inquiry(), 2)) is None
 
 
 def test_a_window_that_is_full_reserves_the_turn() -> None:
@@ -240,7 +240,7 @@ def test_a_window_that_is_full_reserves_the_turn() -> None:
 
 def test_the_schema_cap_keeps_three_places() -> None:
     many = tuple(ToolSchema(f"t{n}", "", {}) for n in range(40))
-    kept = capped((*many, *TOOLS), 31)
+    kept = cap_tools((*many, *TOOLS), 31)
 
     assert len(kept) == 31
     assert {"read_evidence", "todo_write"} <= {tool.name for tool in kept}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.core.llm.kubectl_commands import Command, CommandEffect, judged, labelled
+from inquest.core.llm.kubectl_commands import Command, CommandEffect, judged, label_commands
 
 READ, WRITE, REFUSED = CommandEffect.READ, CommandEffect.WRITE, CommandEffect.REFUSED
 
@@ -160,13 +160,13 @@ def test_only_kubectl_itself_is_kubectl(binary: str) -> None:
 )
 def test_high_risk_is_said(line: str) -> None:
     assert judged(line).high_risk
-    assert "changes, high risk" in labelled(f"run `{line}` now")
+    assert "changes, high risk" in label_commands(f"run `{line}` now")
 
 
 def test_commands_of_a_text_are_labelled_and_nothing_else_is_touched() -> None:
     text = "Look with `kubectl get pods`, then `kubectl rollout undo deploy/x`; never `rm -rf`."
 
-    assert labelled(text) == (
+    assert label_commands(text) == (
         "Look with `kubectl get pods` (reads), then `kubectl rollout undo deploy/x` (changes); never `rm -rf`."
     )
 

@@ -14,7 +14,7 @@ from inquest.core.llm.planning.tools import (
     ToolPlan,
     ToolScore,
     ToolSource,
-    offered,
+    offer_tools,
     plan_tools,
     ranked,
     source_of,
@@ -69,7 +69,7 @@ MANY = tools(*(f"tool_{number:02}" for number in range(37)), *RESERVED_SCHEMAS)
 @row("S05")
 def test_a_plan_of_tools_that_do_not_exist_falls_back_to_tiers_and_is_kept() -> None:
     plan = ToolPlan("x", (ToolScore("gone", 9, ()),), (ToolScore("tool_36", 100, ()), ToolScore("tool_35", 4, ())))
-    names = [tool.name for tool in offered(MANY, plan, 10)]
+    names = [tool.name for tool in offer_tools(MANY, plan, 10)]
 
     assert {"tool_36", "tool_35", *RESERVED_SCHEMAS} <= set(names)
     assert len(names) == 10
@@ -78,7 +78,7 @@ def test_a_plan_of_tools_that_do_not_exist_falls_back_to_tiers_and_is_kept() -> 
 
 @row("S06")
 def test_forty_tools_become_thirty_two_with_three_that_think() -> None:
-    names = [tool.name for tool in offered(MANY, ranked("x", [ToolScore("tool_36", 9, ())]), 32)]
+    names = [tool.name for tool in offer_tools(MANY, ranked("x", [ToolScore("tool_36", 9, ())]), 32)]
 
     assert len(names) == 32
     assert {"tool_36", *RESERVED_SCHEMAS} <= set(names)
@@ -87,11 +87,11 @@ def test_forty_tools_become_thirty_two_with_three_that_think() -> None:
 def test_resource_context_is_always_offered() -> None:
     some = (*MANY, *tools(*CONTEXT_TOOLS))
 
-    assert set(CONTEXT_TOOLS) <= {tool.name for tool in offered(some, ToolPlan(), 8)}
+    assert set(CONTEXT_TOOLS) <= {tool.name for tool in offer_tools(some, ToolPlan(), 8)}
 
 
 def test_where_all_fit_all_are_offered_in_one_order_for_every_case() -> None:
-    assert offered(ALL, plan_tools("memory", ALL), 32) == ALL == offered(ALL, plan_tools("dns", ALL), 32)
+    assert offer_tools(ALL, plan_tools("memory", ALL), 32) == ALL == offer_tools(ALL, plan_tools("dns", ALL), 32)
 
 
 @row("S07")
@@ -159,8 +159,8 @@ def test_a_label_that_names_a_source_raises_its_tools(labels: dict[str, str], fi
 def test_under_the_cap_a_label_decides_what_is_offered() -> None:
     most = len(RESERVED_SCHEMAS) + 5
 
-    plain = offered(ALL, plan_tools("volume of api is full", ALL, budget=4), most)
-    told = offered(ALL, plan_tools("volume of api is full", ALL, labels={"source": "prometheus"}, budget=4), most)
+    plain = offer_tools(ALL, plan_tools("volume of api is full", ALL, budget=4), most)
+    told = offer_tools(ALL, plan_tools("volume of api is full", ALL, labels={"source": "prometheus"}, budget=4), most)
 
     assert "query_prometheus" in {tool.name for tool in told}
     assert "query_prometheus" not in {tool.name for tool in plain}

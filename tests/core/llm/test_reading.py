@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest.api.refs import TargetRef
-from inquest.core.case.merging import merge
-from inquest.core.case.outcome import decide
+from inquest.core.case.merging import merge_results
+from inquest.core.case.outcome import decide_outcome
 from inquest.core.diagnosis.claims import RawClaim
 from inquest.core.diagnosis.diagnosis import Diagnosis
 from inquest.core.evidence.evidence import Citation
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, Usage
-from inquest.core.llm.reply.contradictions import contradictions
+from inquest.core.llm.reply.contradictions import find_contradictions
 from inquest.core.llm.reply.reading import (
     EMPTY,
     NO_FIELDS,
@@ -28,7 +28,7 @@ from inquest.core.llm.reply.reading import (
     better,
     corrective_message,
     labelled_summary,
-    read,
+    read_verdict,
 )
 from inquest.core.llm.reply.schemas import SUBMIT_NO_WORKFLOW, SUBMIT_RESULT, SUBMIT_TOOLS, SUBMIT_WITH_WORKFLOW
 from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict, SelectionVerdict, StreamVerdict, WorkflowChoice
@@ -43,20 +43,20 @@ def said(text: str, *calls: tuple[str, str]) -> ModelReply:
 
 
 def rca(text: str) -> RcaVerdict:
-    reply = read(RCA, said(text)).reply
+    reply = read_verdict(RCA, said(text)).reply
     assert isinstance(reply, RcaVerdict)
     return reply
 
 
 def selection(text: str) -> SelectionVerdict:
-    reply = read(SELECTION, said(text)).reply
+    reply = read_verdict(SELECTION, said(text)).reply
     assert isinstance(reply, SelectionVerdict)
     return reply
 
 
 def bad_values(reading: Reading) -> tuple[str, ...]:
     verdict = reading.reply if not isinstance(reading.reply, StreamVerdict) else None
-    conflicts = contradictions(verdict) if verdict else ()
+    conflicts = find_contradictions(verdict) if verdict else ()
     found = (problem for problem in reading.problems if problem not in conflicts and problem.rule != REQUIRED)
     return tuple(problem.path for problem in found)
 
@@ -189,13 +189,13 @@ VECTORS = [
 
 @pytest.mark.parametrize(("text", "expected"), VECTORS)
 def test_a_reply_of_invocation_2_is_read_and_routed(text: str, expected: Expected | str) -> None:
-    reading = read(SELECTION, said(text))
+    reading = read_verdict(SELECTION, said(text))
 
     if isinstance(expected, str):
         assert (reading.reply, reading.failure) == (None, expected)
         return
     assert isinstance(reading.reply, SelectionVerdict)
-    verdict = decide(merge(Diagnosis(), reading.reply))
+    verdict = decide_outcome(merge_results(Diagnosis(), reading.reply))
     merged = verdict.merged
     assert merged is not None
     workflow = reading.reply.choice
@@ -253,7 +253,7 @@ def test_what_the_vectors_say_about_single_fields() -> None:
 def test_a_verdict_is_found_where_it_stands(
     invocation: Invocation, calls: list[tuple[str, str]], text: str, summary: str
 ) -> None:
-    reading = read(invocation, said(text, *calls))
+    reading = read_verdict(invocation, said(text, *calls))
 
     assert reading.reply is not None
     assert reading.reply.summary == summary
@@ -261,7 +261,7 @@ def test_a_verdict_is_found_where_it_stands(
 
 @pytest.mark.parametrize("arguments", ["", "{}", "{broken", '{"confidence": 2}', "[1, 2]"])
 def test_declining_is_a_verdict_whatever_its_arguments(arguments: str) -> None:
-    reading = read(SELECTION, said("", ("submit_result_no_workflow", arguments)))
+    reading = read_verdict(SELECTION, said("", ("submit_result_no_workflow", arguments)))
 
     assert isinstance(reading.reply, SelectionVerdict)
     assert reading.reply.declined
@@ -271,7 +271,7 @@ def test_declining_is_a_verdict_whatever_its_arguments(arguments: str) -> None:
 def test_a_declining_reply_never_brings_a_workflow() -> None:
     arguments = '{"rca_summary": "s", "reasoning": "nothing fits", "selected_workflow": {"workflow_id": "w"}}'
 
-    reply = read(SELECTION, said("", ("submit_result_no_workflow", arguments))).reply
+    reply = read_verdict(SELECTION, said("", ("submit_result_no_workflow", arguments))).reply
 
     assert reply == SelectionVerdict(summary="s", reasoning="nothing fits", declined=True)
 
@@ -279,8 +279,8 @@ def test_a_declining_reply_never_brings_a_workflow() -> None:
 def test_a_workflow_without_a_summary_is_usable_in_invocation_2_alone() -> None:
     text = '{"selected_workflow": {"workflow_id": "w", "confidence": 0.9}}'
 
-    assert read(SELECTION, said(text)).usable
-    assert not read(RCA, said(text)).usable
+    assert read_verdict(SELECTION, said(text)).usable
+    assert not read_verdict(RCA, said(text)).usable
 
 
 def test_words_for_people_hide_nothing_and_what_is_looked_up_stays_as_it_was() -> None:
@@ -356,11 +356,11 @@ def test_a_summary_is_found(text: str, summary: str) -> None:
     ],
 )
 def test_what_is_ambiguous_or_cut_is_no_verdict(text: str) -> None:
-    assert not read(RCA, said(text)).usable
+    assert not read_verdict(RCA, said(text)).usable
 
 
 def test_a_header_inside_a_fence_is_no_section() -> None:
-    assert not read(RCA, said('```\n# root_cause_analysis\n"{}"\n```')).usable
+    assert not read_verdict(RCA, said('```\n# root_cause_analysis\n"{}"\n```')).usable
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_a_header_inside_a_fence_is_no_section() -> None:
 )
 @pytest.mark.timeout(20)
 def test_hostile_text_costs_little(text: str) -> None:
-    assert not read(RCA, said(text)).usable
+    assert not read_verdict(RCA, said(text)).usable
 
 
 # --- fields ------------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ def test_a_confidence_is_taken(raw: Any, figure: float) -> None:
 
 @pytest.mark.parametrize("raw", [1.5, 95, -0.5, "high", "NaN", "Inf", "95", "150%", True, [0.5], {"a": 1}, "", "1e999"])
 def test_a_confidence_is_never_guessed(raw: Any) -> None:
-    reading = read(RCA, said(json.dumps({"rca_summary": "s", "confidence": raw})))
+    reading = read_verdict(RCA, said(json.dumps({"rca_summary": "s", "confidence": raw})))
 
     assert isinstance(reading.reply, RcaVerdict)
     assert reading.reply.confidence is None
@@ -421,7 +421,9 @@ def test_an_outcome_word_in_any_spelling(raw: Any, word: str) -> None:
     ],
 )
 def test_lists_of_texts(raw: Any, factors: tuple[str, ...], bad: bool) -> None:
-    reading = read(RCA, said(json.dumps({"root_cause_analysis": {"summary": "s", "contributing_factors": raw}})))
+    reading = read_verdict(
+        RCA, said(json.dumps({"root_cause_analysis": {"summary": "s", "contributing_factors": raw}}))
+    )
 
     assert isinstance(reading.reply, RcaVerdict)
     assert reading.reply.contributing_factors == factors
@@ -446,7 +448,7 @@ def test_lists_of_texts(raw: Any, factors: tuple[str, ...], bad: bool) -> None:
     ],
 )
 def test_targets(raw: Any, target: TargetRef | None, bad: bool) -> None:
-    reading = read(RCA, said(json.dumps({"root_cause_analysis": {"summary": "s", "remediation_target": raw}})))
+    reading = read_verdict(RCA, said(json.dumps({"root_cause_analysis": {"summary": "s", "remediation_target": raw}})))
 
     assert isinstance(reading.reply, RcaVerdict)
     assert reading.reply.target == target
@@ -508,12 +510,14 @@ def test_a_reason_that_says_nothing_is_no_request(word: str) -> None:
     ],
 )
 def test_contradictions_are_found(text: str, paths: list[str]) -> None:
-    assert [problem.path for problem in contradictions(selection(text))] == paths
+    assert [problem.path for problem in find_contradictions(selection(text))] == paths
 
 
 def test_missing_required_fields_are_problems() -> None:
-    first = read(RCA, said('{"root_cause_analysis": {"summary": "s"}}'))
-    second = read(SELECTION, said("", ("submit_result_with_workflow", '{"root_cause_analysis": {"summary": "s"}}')))
+    first = read_verdict(RCA, said('{"root_cause_analysis": {"summary": "s"}}'))
+    second = read_verdict(
+        SELECTION, said("", ("submit_result_with_workflow", '{"root_cause_analysis": {"summary": "s"}}'))
+    )
 
     assert first.problems == (FieldProblem("confidence", "", REQUIRED),)
     assert [problem.path for problem in second.problems] == ["selected_workflow", "confidence"]
@@ -522,7 +526,7 @@ def test_missing_required_fields_are_problems() -> None:
 def test_a_complete_reply_wants_no_correction() -> None:
     text = RCA_S + '"selected_workflow": {"workflow_id": "w", "confidence": 1}, "confidence": 1}'
 
-    assert not read(SELECTION, said("", ("submit_result_with_workflow", text))).wants_correction
+    assert not read_verdict(SELECTION, said("", ("submit_result_with_workflow", text))).wants_correction
 
 
 def test_the_better_of_two_replies_counts() -> None:
@@ -545,14 +549,14 @@ FAULTS = {
 
 @pytest.mark.parametrize("invocation", list(Invocation))
 def test_the_corrective_message_names_faults_tools_and_an_example(invocation: Invocation) -> None:
-    reading = read(invocation, said('{"root_cause_analysis": "OOM", "confidence": 7}'))
+    reading = read_verdict(invocation, said('{"root_cause_analysis": "OOM", "confidence": 7}'))
 
     message = corrective_message(invocation, reading)
 
     assert FAULTS[invocation] in message
     assert "- confidence must be a number from 0 to 1; found: 7" in message
     assert all(tool.name in message for tool in SUBMIT_TOOLS[invocation])
-    assert not read(invocation, said(message.splitlines()[-1])).problems
+    assert not read_verdict(invocation, said(message.splitlines()[-1])).problems
 
 
 @pytest.mark.parametrize("tool", [SUBMIT_RESULT, SUBMIT_WITH_WORKFLOW, SUBMIT_NO_WORKFLOW], ids=lambda tool: tool.name)
@@ -571,7 +575,7 @@ def test_the_schemas_are_open_and_name_nothing_that_code_sets(tool: Any) -> None
 def test_prose_is_read_for_people_only() -> None:
     prose = "I looked around.\n**Root cause:** the limit is too low\nbye"
 
-    assert not read(RCA, said(prose)).usable
+    assert not read_verdict(RCA, said(prose)).usable
     assert labelled_summary(prose) == "the limit is too low"
 
 
@@ -632,7 +636,7 @@ TEXTS = st.lists(FRAGMENTS | st.text(max_size=5) | JSON.map(json.dumps), max_siz
 @given(TEXTS, st.sampled_from(list(Invocation)), st.sampled_from(["", "submit_result", "submit_result_no_workflow"]))
 @settings(max_examples=300, deadline=None)
 def test_the_reader_never_raises(text: str, invocation: Invocation, tool: str) -> None:
-    reading = read(invocation, said(text, *([(tool, text)] if tool else [])))
+    reading = read_verdict(invocation, said(text, *([(tool, text)] if tool else [])))
 
     assert reading.usable != bool(reading.failure)
 
@@ -678,10 +682,10 @@ def choice_written(choice: WorkflowChoice) -> dict[str, Any]:
 def test_reading_a_healed_reply_changes_nothing(value: Any, invocation: Invocation) -> None:
     verdict = {"rca_summary": "s", "root_cause_analysis": value, "claims": value}
     part = {"hypothesis": "h", "confidence": 0.5, "signals": value, "evidence": value}
-    healed = read(invocation, said(json.dumps(part if invocation is Invocation.STREAM else verdict))).reply
+    healed = read_verdict(invocation, said(json.dumps(part if invocation is Invocation.STREAM else verdict))).reply
     assert healed is not None
 
-    again = read(invocation, said(written(healed)))
+    again = read_verdict(invocation, said(written(healed)))
 
     plain = {"dropped_claims": 0, "dropped_alternatives": 0}
     assert bad_values(again) == ()

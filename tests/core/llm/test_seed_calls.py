@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inquest.core.case import facts
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.core.llm.messages import ToolResult
-from inquest.core.llm.planning.seed_calls import READ, expression_of, seed_call, seeded, unasked
+from inquest.core.llm.planning.seed_calls import READ, add_seed_answer, expression_of, mark_unasked, seed_call
 from inquest.core.signals.incident import IncidentWindow
 from tests.core import cases, talk
 
@@ -71,7 +71,7 @@ SNAPSHOT = talk.whole().all(facts.SnapshotTaken)[0].snapshot
 
 
 def test_what_came_back_is_the_last_read_of_the_snapshot() -> None:
-    found = seeded(SNAPSHOT, answer(EvidenceStatus.OK))
+    found = add_seed_answer(SNAPSHOT, answer(EvidenceStatus.OK))
 
     assert found.evidence[:-1] == SNAPSHOT.evidence
     assert found.evidence[-1].arguments == {"read": READ, "query": "up"}
@@ -79,14 +79,14 @@ def test_what_came_back_is_the_last_read_of_the_snapshot() -> None:
 
 
 def test_a_seed_that_fails_is_a_gap_with_its_reason() -> None:
-    found = seeded(SNAPSHOT, answer(EvidenceStatus.GAP, "prometheus: no answer within 20 s"))
+    found = add_seed_answer(SNAPSHOT, answer(EvidenceStatus.GAP, "prometheus: no answer within 20 s"))
 
     assert [gap.why for gap in found.gaps[len(SNAPSHOT.gaps) :]] == ["prometheus: no answer within 20 s"]
     assert replace(found, evidence=SNAPSHOT.evidence, gaps=SNAPSHOT.gaps) == SNAPSHOT
 
 
 def test_a_query_that_nobody_can_be_asked_is_a_gap_of_its_own_kind() -> None:
-    found = unasked(SNAPSHOT)
+    found = mark_unasked(SNAPSHOT)
 
     (gap,) = found.gaps[len(SNAPSHOT.gaps) :]
     assert (gap.what, gap.why) == (

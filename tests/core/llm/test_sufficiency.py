@@ -21,7 +21,7 @@ from inquest.core.llm.planning.sufficiency import (
     Skip,
     SnapshotQuestion,
     Sufficiency,
-    gate,
+    judge_sufficiency,
 )
 from tests.core.diagnosis.detectors.support import snapshot_of
 
@@ -84,12 +84,12 @@ ROWS: dict[str, tuple[SnapshotQuestion, Include | Skip]] = {
 
 @pytest.mark.parametrize(("question", "expected"), ROWS.values(), ids=ROWS.keys())
 def test_which_questions_the_snapshot_may_answer(question: SnapshotQuestion, expected: Include | Skip) -> None:
-    assert gate(question) == expected
+    assert judge_sufficiency(question) == expected
 
 
 @pytest.mark.parametrize((), [()], ids=["G02"])
 def test_strict_prefers_strongly_under_the_same_conditions() -> None:
-    said = gate(asked("list pods in shop"), Sufficiency.STRICT)
+    said = judge_sufficiency(asked("list pods in shop"), Sufficiency.STRICT)
 
     assert isinstance(said, Include)
     assert "strongly prefer" in said.text
@@ -99,16 +99,16 @@ def test_strict_prefers_strongly_under_the_same_conditions() -> None:
 
 @pytest.mark.parametrize(("question", "expected"), ROWS.values(), ids=ROWS.keys())
 def test_modes_differ_in_words_only(question: SnapshotQuestion, expected: Include | Skip) -> None:
-    strict = gate(question, Sufficiency.STRICT)
+    strict = judge_sufficiency(question, Sufficiency.STRICT)
 
     assert isinstance(strict, Skip) is isinstance(expected, Skip)
-    assert gate(question, Sufficiency.OFF) == Skip(Doubt.OFF)
+    assert judge_sufficiency(question, Sufficiency.OFF) == Skip(Doubt.OFF)
 
 
 @given(st.text(max_size=200))
 def test_any_text_gets_an_answer_and_an_unhealthy_snapshot_never_suffices(text: str) -> None:
-    assert isinstance(gate(asked(text)), Include | Skip)
-    assert isinstance(gate(asked(text, snapshot=WITH_WARNING)), Skip)
+    assert isinstance(judge_sufficiency(asked(text)), Include | Skip)
+    assert isinstance(judge_sufficiency(asked(text, snapshot=WITH_WARNING)), Skip)
 
 
 def test_the_doubts_stand_in_the_order_of_the_table() -> None:

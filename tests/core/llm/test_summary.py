@@ -13,12 +13,12 @@ import pytest
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.core.case import facts
 from inquest.core.case.steps import RunToolBatch
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.llm.conversation import RunTools, ToolRun
 from inquest.core.llm.loop import with_reply, with_results
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolResult, Usage
 from inquest.core.llm.planning.prepare import RcaOptions
-from inquest.core.llm.summary import SUMMARY_READS, summarised, summary_request, wants_summary
+from inquest.core.llm.summary import SUMMARY_READS, summarise_result, summary_request, wants_summary
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import Unavailable
 from tests.core import cases
@@ -51,7 +51,7 @@ def test_which_results_are_shortened(found: ToolResult, above: int, expected: bo
 
 
 def test_the_summary_is_shown_and_the_evidence_stays_whole() -> None:
-    short = summarised(result(), SAYS, "00")
+    short = summarise_result(result(), SAYS, "00")
 
     assert short.evidence is not None
     assert (short.evidence.text, short.evidence.digest) == (LONG, cases.evidence(3, LONG).digest)
@@ -67,7 +67,7 @@ def test_the_summary_is_shown_and_the_evidence_stays_whole() -> None:
     ids=["nothing", "cut", "longer than the text"],
 )
 def test_a_summary_of_no_use_is_not_shown_but_counted(reply: ModelReply) -> None:
-    assert summarised(result(), reply, "00") == replace(result(), usage=reply.usage)
+    assert summarise_result(result(), reply, "00") == replace(result(), usage=reply.usage)
 
 
 def test_the_question_holds_the_text_in_a_frame_and_no_tool() -> None:
@@ -83,7 +83,7 @@ def test_its_tokens_count_in_the_budget() -> None:
     state = with_reply(inquiry(), says(call(kind="Pod")))
     (run,) = running(state)
     before = state.usage
-    answered = with_results(state, (replace(summarised(result(), SAYS, "00"), call_id=run.call.id),))
+    answered = with_results(state, (replace(summarise_result(result(), SAYS, "00"), call_id=run.call.id),))
 
     assert answered.usage == before + SAYS.usage
 
@@ -116,7 +116,7 @@ async def ran(*_: Any) -> tuple[ToolResult, ...]:
 
 def batch(model: Spoken, **habits: Any) -> facts.ToolsRan:
     ports = SimpleNamespace(model=model, redacted=plain, now=now, tools=SimpleNamespace(run=ran))
-    case = fold([cases.opened(model="m-1", habits=RcaOptions(**habits)), cases.resolved(), cases.taken()])
+    case = fold_case([cases.opened(model="m-1", habits=RcaOptions(**habits)), cases.resolved(), cases.taken()])
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
     runs = (ToolRun(call("kubectl_logs"), "E3", "00"),)
     step = RunToolBatch(Invocation.RCA, RunTools(runs, 100.0))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from inquest.core.llm.conversation import BudgetSpent, Conversation, ShownAs
 from inquest.core.llm.loop import fold, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message
-from inquest.core.llm.window import CUT, KEPT_CHARACTERS, estimate, squeezed
+from inquest.core.llm.window import CUT, KEPT_CHARACTERS, estimate_tokens, squeeze_conversation
 from tests.core.llm.conftest import asked, call, found, inquiry, roomy, row, running, says, turn
 
 
@@ -42,7 +42,7 @@ def test_what_is_still_too_much_goes_altogether() -> None:
 
     assert ShownAs.GONE in state.forms.values()
     assert '[evicted, read_evidence("E1")]' in contents(state)
-    assert estimate(state) <= state.ceiling
+    assert estimate_tokens(state) <= state.ceiling
 
 
 def test_old_messages_change_in_one_batch_and_not_at_every_turn() -> None:
@@ -83,7 +83,7 @@ def test_what_only_says_that_it_is_the_same_never_grows() -> None:
 def test_what_was_read_before_the_first_turn_stays_however_large() -> None:
     opening = (Message("system", "snapshot " * 6_000), Message("user", "u"))
     base = replace(inquiry(), opening=opening)
-    state = replace(base, budgets=replace(base.budgets, window=16_000 + estimate(base) + 5_000))
+    state = replace(base, budgets=replace(base.budgets, window=16_000 + estimate_tokens(base) + 5_000))
 
     state = filled(state, 3_000, 3_001, 3_002, 3_003)
 
@@ -121,7 +121,7 @@ def test_where_even_that_does_not_help_the_turn_is_reserved() -> None:
 
 def test_in_the_selection_nothing_is_said_of_a_tool_that_is_not_there() -> None:
     begun = inquiry(Invocation.SELECTION)
-    state = inquiry(Invocation.SELECTION, window=16_000 + estimate(begun) + 4_000)
+    state = inquiry(Invocation.SELECTION, window=16_000 + estimate_tokens(begun) + 4_000)
     for number in range(6):
         state = turn(state, call("list_workflows", name=f"a{number}"), text="w" * 2_900 + str(number))
 
@@ -133,7 +133,7 @@ def test_in_the_selection_nothing_is_said_of_a_tool_that_is_not_there() -> None:
 
 def test_after_an_overflow_half_is_asked_and_it_never_grows_as_long_again() -> None:
     state = filled(inquiry(), *(8_000 for _ in range(6)))
-    before = estimate(state)
+    before = estimate_tokens(state)
     move = asked(state)
 
     shorter = move.shorter()
@@ -145,12 +145,12 @@ def test_after_an_overflow_half_is_asked_and_it_never_grows_as_long_again() -> N
     assert answered.ceiling < before
     assert [m.content for m in answered.messages[: len(state.messages)]] == [m.content for m in state.messages]
     grown = filled(with_results(answered, tuple(found(run) for run in running(answered))), *(6_000 for _ in range(6)))
-    assert estimate(grown) <= grown.ceiling
+    assert estimate_tokens(grown) <= grown.ceiling
 
 
 def test_nothing_can_give_way_before_the_first_result() -> None:
     assert asked(inquiry()).shorter() is None
-    assert squeezed(inquiry()) is None
+    assert squeeze_conversation(inquiry()) is None
 
 
 def test_a_squeezed_answer_folds_like_any_other() -> None:
@@ -170,7 +170,7 @@ def test_whatever_is_read_the_request_fits_or_is_the_last(batches: list[list[int
     state = roomy(room, turns=99, calls_per_tool=99)
     for number, sizes in enumerate(batches):
         move = asked(state)
-        assert estimate(state) <= state.ceiling or move.reserved == BudgetSpent.CONTEXT
+        assert estimate_tokens(state) <= state.ceiling or move.reserved == BudgetSpent.CONTEXT
         if move.reserved:
             return
         state = with_reply(state, says(*(call(kind="Pod", name=f"p{number}-{at}") for at in range(len(sizes)))))

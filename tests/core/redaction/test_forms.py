@@ -10,7 +10,7 @@ import pytest
 
 from inquest.core.redaction.mask import MARK, WITHHELD
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.text import filtered, shown, visible
+from inquest.core.text import filter_text, make_visible, shorten
 
 REDACTOR = Redactor()
 S = "hunter" + "2Zq"
@@ -110,8 +110,8 @@ def test_a_secret_is_gone_from_the_text_and_from_all_that_is_made_of_it(text: st
 
     assert MARK in found
     assert redacted(found) == found
-    assert all(is_bare(later) for later in (found, visible(found), filtered(found), shown(found, 4096)))
-    assert is_bare(visible(redacted(visible(text))))
+    assert all(is_bare(later) for later in (found, make_visible(found), filter_text(found), shorten(found, 4096)))
+    assert is_bare(make_visible(redacted(make_visible(text))))
     assert MARK in str(REDACTOR.data({"log": text}).value)
     assert MARK in str(REDACTOR.strings({"log": [text]}).value)
 

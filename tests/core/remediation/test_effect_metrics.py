@@ -10,7 +10,14 @@ import pytest
 
 from inquest.api.refs import TargetRef
 from inquest.api.types import SourceType
-from inquest.core.remediation.effect_metrics import MetricQuery, alert_of, is_same, metric, pods_of, questions
+from inquest.core.remediation.effect_metrics import (
+    MetricQuery,
+    alert_of,
+    is_same,
+    metric_change,
+    metric_queries,
+    pods_of,
+)
 from inquest.core.remediation.effectiveness import improvement, is_custom
 from inquest.settings.cases import EffectivenessQueries
 
@@ -42,10 +49,10 @@ def test_whose_pods_are_measured(kind: str, pod: str, ours: bool) -> None:
 def test_what_has_no_pods_is_not_measured() -> None:
     queries = EffectivenessQueries().by_name()
 
-    assert questions(target("ConfigMap"), queries) == ()
-    assert questions(TargetRef(kind="Node", name="n-1"), queries) == ()
-    assert len(questions(target(), queries)) == 5
-    assert questions(target(), {**queries, "cpu": ""})[0].name == "memory"
+    assert metric_queries(target("ConfigMap"), queries) == ()
+    assert metric_queries(TargetRef(kind="Node", name="n-1"), queries) == ()
+    assert len(metric_queries(target(), queries)) == 5
+    assert metric_queries(target(), {**queries, "cpu": ""})[0].name == "memory"
 
 
 def answer(*points: tuple[float, str]) -> dict[str, Any]:
@@ -73,14 +80,17 @@ ANSWERS: dict[str, tuple[Any, tuple[float | None, float | None]]] = {
 
 @pytest.mark.parametrize(("data", "expected"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_a_figure_has_two_halves_or_none(data: Any, expected: tuple[float | None, float | None]) -> None:
-    found = metric(CPU, data, started=STARTED, ended=ENDED)
+    found = metric_change(CPU, data, started=STARTED, ended=ENDED)
 
     assert (found.before, found.after) == expected
 
 
 def test_more_requests_are_better_and_more_of_the_rest_is_not() -> None:
     data = answer((-30, "10"), (6, "20"))
-    made = [metric(MetricQuery(name, ""), data, started=STARTED, ended=ENDED) for name in ("throughput", "latency_p95")]
+    made = [
+        metric_change(MetricQuery(name, ""), data, started=STARTED, ended=ENDED)
+        for name in ("throughput", "latency_p95")
+    ]
 
     assert [improvement(one.before, one.after, lower_is_better=one.lower_is_better) for one in made] == [1.0, 0.0]
 

@@ -22,15 +22,15 @@ from inquest.core.remediation.effectiveness import (
     EffectView,
     MetricChange,
     Timing,
-    assess,
+    assess_effect,
     hashes_match,
     health_score,
     improvement,
+    look_windows,
     metrics_score,
     resolution_of,
     symptoms_of,
     weighted,
-    windows,
 )
 
 
@@ -129,7 +129,7 @@ def test_metrics(metrics: tuple[MetricChange, ...], expected: float | None) -> N
 
 def view(minutes: float = 6, **changes: Any) -> EffectView:
     base = EffectView(
-        windows=windows(ENDED, Timing()),
+        windows=look_windows(ENDED, Timing()),
         now=ENDED + minutes * MINUTE,
         started_at=ENDED - MINUTE,
         ended_at=ENDED,
@@ -159,7 +159,7 @@ ALERTS: dict[str, tuple[EffectView, Component]] = {
 
 @pytest.mark.parametrize(("seen", "expected"), ALERTS.values(), ids=ALERTS.keys())
 def test_alert(seen: EffectView, expected: Component) -> None:
-    assert assess(seen).alert == expected
+    assert assess_effect(seen).alert == expected
 
 
 ENDINGS: dict[str, tuple[EffectView, EffectivenessReason | None]] = {
@@ -213,7 +213,7 @@ ENDINGS: dict[str, tuple[EffectView, EffectivenessReason | None]] = {
 
 @pytest.mark.parametrize(("seen", "reason"), ENDINGS.values(), ids=ENDINGS.keys())
 def test_endings(seen: EffectView, reason: EffectivenessReason | None) -> None:
-    found = assess(seen)
+    found = assess_effect(seen)
 
     assert (found.reason, found.done) == (reason, reason is not None)
     assert (found.next_look is None) == found.done
@@ -279,11 +279,11 @@ UNREAD = {
 @pytest.mark.parametrize("seen", UNREAD.values(), ids=[f"T30+T31 {name}" for name in UNREAD])
 def test_what_is_no_longer_seen_is_not_well_until_it_was_looked_at(seen: EffectView) -> None:
     """A complaint that ends, and a read that fails, say nothing of the target (behaviours, section 17)."""
-    found = assess(seen)
+    found = assess_effect(seen)
 
     assert found.done
     assert resolution_of(found) is not Resolution.REMEDIATED
-    assert resolution_of(assess(replace(seen, pods=READY))) is Resolution.REMEDIATED
+    assert resolution_of(assess_effect(replace(seen, pods=READY))) is Resolution.REMEDIATED
 
 
 def test_the_score_is_a_weighted_mean_of_what_is_there() -> None:
@@ -299,21 +299,21 @@ def test_spec_drift_makes_the_score_nothing() -> None:
 
 
 def test_the_first_look_and_the_deadline() -> None:
-    found = windows(ENDED, Timing())
+    found = look_windows(ENDED, Timing())
 
     assert (found.check_after, found.alert_check_after, found.deadline) == (CHECK, CHECK, DEADLINE)
 
 
 @row("C-EM-4")
 def test_the_deadline_moves_behind_the_first_check() -> None:
-    found = windows(ENDED, Timing(stabilization=40 * MINUTE), proactive=True)
+    found = look_windows(ENDED, Timing(stabilization=40 * MINUTE), proactive=True)
 
     assert found.alert_check_after == ENDED + 45 * MINUTE
     assert found.deadline > found.alert_check_after
 
 
 def test_what_others_reconcile_is_given_more_time() -> None:
-    found = windows(ENDED, Timing(), gitops=True, by_operator=True)
+    found = look_windows(ENDED, Timing(), gitops=True, by_operator=True)
 
     assert (found.check_after, found.deadline) == (CHECK + 4 * MINUTE, DEADLINE + 4 * MINUTE)
 
@@ -321,9 +321,9 @@ def test_what_others_reconcile_is_given_more_time() -> None:
 def test_it_looks_every_half_minute_from_the_first_check_and_once_at_the_deadline() -> None:
     waiting = {"alert_in_scope": True, "firing": None}
 
-    assert assess(view(1, **waiting)).next_look == CHECK
-    assert assess(view(6, **waiting)).next_look == ENDED + 6.5 * MINUTE
-    assert assess(view(29.9, **waiting)).next_look == DEADLINE
+    assert assess_effect(view(1, **waiting)).next_look == CHECK
+    assert assess_effect(view(6, **waiting)).next_look == ENDED + 6.5 * MINUTE
+    assert assess_effect(view(29.9, **waiting)).next_look == DEADLINE
 
 
 def spec_with(image: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from inquest.core.remediation.policy import (
     after_ruling,
     confidence_level,
     policy_document,
-    ruling,
+    read_ruling,
 )
 
 
@@ -53,7 +53,7 @@ KNOWN = History(available=True)
 
 
 def ruled(value: Any, *, fault: str = "", history: History = KNOWN, rests_on_fact: bool = True) -> Ruling:
-    return ruling(
+    return read_ruling(
         PolicyAnswer(value=value, fault=fault, policy_hash="sha256:" + "a" * 64, query="data.inquest.approval"),
         history=history,
         rests_on_fact=rests_on_fact,

@@ -64,14 +64,14 @@ from inquest.core.remediation.job import (
 )
 from inquest.core.remediation.job_result import job_outcome
 from inquest.core.remediation.policy import Ruling
-from inquest.core.remediation.preview import expand, preview_diff
+from inquest.core.remediation.preview import expand_parameters, preview_diff
 from inquest.core.remediation.proposal import (
     CurrentState,
     Drift,
     Parent,
     Proposal,
     digest_of_proposal,
-    drift,
+    find_drift,
     health_before,
 )
 from inquest.core.selection.parameters import bind_parameters, parameter_text
@@ -240,7 +240,7 @@ DRIFTS: dict[str, tuple[CurrentState, VoidReason | None]] = {
 
 @pytest.mark.parametrize(("seen", "expected"), DRIFTS.values(), ids=DRIFTS.keys())
 def test_drift(seen: CurrentState, expected: VoidReason | None) -> None:
-    found = drift(TARGET, pinned(), seen)
+    found = find_drift(TARGET, pinned(), seen)
 
     assert (found.reason if found else None) is expected
 
@@ -423,7 +423,7 @@ EXPANSIONS = {
 
 @pytest.mark.parametrize(("text", "expected"), EXPANSIONS.values(), ids=EXPANSIONS.keys())
 def test_expansion(text: str, expected: str) -> None:
-    assert expand(text, {"X": "1"}) == expected
+    assert expand_parameters(text, {"X": "1"}) == expected
 
 
 # --- does a decision stand? -----------------------------------------------------------------------------
@@ -726,7 +726,7 @@ def test_a_value_reaches_the_job_as_it_is() -> None:
     env = container(job_of(execution(sneaky), namespace="n"))["env"]
 
     value = next(one["value"] for one in env if one["name"] == "CONTAINER")
-    assert expand(value, {"TARGET_RESOURCE_NAME": "expanded"}) == "$(TARGET_RESOURCE_NAME)$$"
+    assert expand_parameters(value, {"TARGET_RESOURCE_NAME": "expanded"}) == "$(TARGET_RESOURCE_NAME)$$"
 
 
 @pytest.mark.parametrize("health", [None, 0.0, 0.25, 0.5, 2 / 3, 1.0])
@@ -992,4 +992,4 @@ def test_a_job_name_is_short_and_depends_on_the_target_alone(kind: str, name: st
 
 @given(st.text(max_size=40))
 def test_any_text_reaches_the_job_as_it_is(text: str) -> None:
-    assert expand(text.replace("$", "$$"), {"A": "x", "": "y"}) == text
+    assert expand_parameters(text.replace("$", "$$"), {"A": "x", "": "y"}) == text

@@ -9,7 +9,7 @@ import pytest
 from inquest.api.types import Phase
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.evidence.evidence import ObservedObject
 from inquest.core.reporting import archive
 from inquest.datastorage.wire.audit_events import payload_faults
@@ -42,7 +42,7 @@ def test_a_snapshot_with_many_objects_is_kept_in_parts(monkeypatch: pytest.Monke
         ObservedObject({"kind": "Pod", "metadata": {"name": f"p-{number}", "note": "x" * 150}}, "E1")
         for number in range(7)
     )
-    case = fold([cases.opened(), cases.resolved(), cases.taken(objects=objects)])
+    case = fold_case([cases.opened(), cases.resolved(), cases.taken(objects=objects)])
 
     parts = kept(case)
 

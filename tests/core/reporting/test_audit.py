@@ -12,9 +12,9 @@ import pytest
 from inquest.api.types import EffectivenessReason, Phase
 from inquest.controllers.investigation.finish import MOST_BYTES, batches
 from inquest.core.case.case import Case
-from inquest.core.case.endings import cancelled, model_unavailable
+from inquest.core.case.endings import end_cancelled, model_unavailable
 from inquest.core.case.facts import RcaReplied, ToolsRan
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.history.history import UNAVAILABLE
 from inquest.core.remediation.approval import ApprovalStanding
 from inquest.core.remediation.guards import GuardInput, GuardRules, guard_drift
@@ -29,7 +29,7 @@ RUN: dict[str, Any] = {
     "postSpecHash": "sha256:" + "b" * 64,
     "effectiveness": {"health": 1.0, "alert": 0.0, "metrics": 0.5, "reason": "Full", "score": 0.6},
 }
-TALKED = cases.closing(cancelled(), talk.whole(), seconds=90)
+TALKED = cases.closing(end_cancelled(), talk.whole(), seconds=90)
 
 
 def told(case: Case) -> tuple[audit.AuditRecord, ...]:
@@ -75,7 +75,7 @@ def test_a_record_has_the_same_id_however_often_it_is_made() -> None:
 
 def test_a_step_keeps_its_id_while_the_case_goes_on() -> None:
     """What was told after a crash in the middle is told again at the end, as the same events."""
-    early = {one.step: one for one in told(fold(TALKED.facts[:8]))}
+    early = {one.step: one for one in told(fold_case(TALKED.facts[:8]))}
 
     late = {one.step: one for one in told(TALKED)}
 
@@ -140,7 +140,7 @@ def test_the_reserved_turn_names_its_budget() -> None:
     turned = replace(talk.calling(talk.asks(1, kind="pod")), reserved="TokenBudgetSpent")
     facts = [cases.opened(model="m-1"), cases.resolved(), cases.taken(cases.finding()), RcaReplied(turned, cases.AT)]
 
-    (found,) = of_type(told(fold(facts)), "inquest.guardrail.tripped")
+    (found,) = of_type(told(fold_case(facts)), "inquest.guardrail.tripped")
 
     assert found.data["guard"] == "TokenBudgetSpent"
 
@@ -152,7 +152,7 @@ def test_text_that_gives_orders_is_reported_with_its_evidence() -> None:
     assert isinstance(ran, ToolsRan)
     facts[batch] = replace(ran, results=(replace(ran.results[0], suspect=(3,)), *ran.results[1:]))
 
-    (found,) = of_type(told(fold(facts)), "inquest.injection.suspected")
+    (found,) = of_type(told(fold_case(facts)), "inquest.injection.suspected")
 
     assert (found.data["evidence_id"], found.data["lines"]) == ("E2", [3])
 
@@ -167,7 +167,7 @@ def test_the_causal_chain_outlives_the_slots() -> None:
 
 
 def test_a_context_that_was_read_enriches() -> None:
-    (found,) = of_type(told(fold([cases.opened(), cases.resolved()])), "aiagent.enrichment.completed")
+    (found,) = of_type(told(fold_case([cases.opened(), cases.resolved()])), "aiagent.enrichment.completed")
 
     assert (found.data["root_owner_kind"], found.data["root_owner_name"]) == ("Deployment", "api")
     assert found.data["remediation_history_fetched"] is True
@@ -176,8 +176,8 @@ def test_a_context_that_was_read_enriches() -> None:
 def test_enrichment_failed_only_where_chain_and_history_did() -> None:
     lost = cases.resolved(failure="forbidden", verified=False)
 
-    half = told(fold([cases.opened(), lost]))
-    none = told(fold([cases.opened(), replace(lost, history=UNAVAILABLE)]))
+    half = told(fold_case([cases.opened(), lost]))
+    none = told(fold_case([cases.opened(), replace(lost, history=UNAVAILABLE)]))
 
     assert [one.event_type for one in half] == ["aiagent.enrichment.completed"]
     assert [one.event_type for one in none] == ["aiagent.enrichment.failed"]
@@ -195,7 +195,7 @@ def test_an_end_without_a_result_says_where_it_failed() -> None:
 
 
 def test_what_the_snapshot_read_outlives_the_slots() -> None:
-    (kept,) = of_type(told(fold([cases.opened(), cases.taken(cases.finding())])), "aiagent.llm.tool_call")
+    (kept,) = of_type(told(fold_case([cases.opened(), cases.taken(cases.finding())])), "aiagent.llm.tool_call")
 
     assert kept.data["tool_arguments"]["evidence"] == "E1"
     assert kept.data["tool_result"] == cases.evidence().text
@@ -229,7 +229,7 @@ def test_a_run_is_recorded_from_its_beginning_to_its_assessment() -> None:
 
 def at_use(**seen: Any) -> Case:
     """A person has approved, and this is seen when the approval is to be used."""
-    approved = advance(cases.reached(Phase.AWAITING_APPROVAL), cases.decided())
+    approved = advance_case(cases.reached(Phase.AWAITING_APPROVAL), cases.decided())
     return cases.World().run(cases.view(**seen), approved)
 
 
@@ -290,7 +290,7 @@ def ended(case: Case, run: dict[str, Any] | None = None) -> dict[str, Any]:
 
 def closed_as(case: Case, **changes: Any) -> Case:
     assert case.closed is not None
-    return fold((*case.facts[:-1], replace(case.closed, **changes)))
+    return fold_case((*case.facts[:-1], replace(case.closed, **changes)))
 
 
 WELL = closed_as(ENDED["verified Full"], score=0.9)
@@ -340,7 +340,7 @@ def test_a_cause_without_a_change_is_remembered_as_not_verified() -> None:
 
 
 def test_a_case_without_a_cause_teaches_nothing() -> None:
-    stopped = cases.closing(cancelled(), fold([cases.opened()]), seconds=9)
+    stopped = cases.closing(end_cancelled(), fold_case([cases.opened()]), seconds=9)
 
     assert not of_type(audit.audit_records(stopped, "uid-1", {}), "inquest.case.ended")
 

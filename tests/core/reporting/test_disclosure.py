@@ -8,11 +8,11 @@ import pytest
 
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.journal import dump
-from inquest.core.case.transitions import fold
+from inquest.core.case.journal import dump_fact
+from inquest.core.case.transitions import fold_case
 from inquest.core.evidence.evidence import Evidence, Gap, ObservedObject, Origin
 from inquest.core.evidence.snapshot import LogTail
-from inquest.core.reporting.disclosure import OF_CONCLUSIONS, asked_about, disclosed, origins_of, withheld
+from inquest.core.reporting.disclosure import OF_CONCLUSIONS, asked_about, disclose_case, origins_of, withheld_pieces
 from tests.core import cases
 
 HOME = "inquest-system"
@@ -28,7 +28,7 @@ def piece(number: int, *origins: Origin, text: str = "text", **changes: Any) -> 
 
 
 def case_of(*evidence: Evidence, **changes: Any) -> Case:
-    return fold([cases.opened(), cases.resolved(), cases.taken(evidence=evidence, **changes)])
+    return fold_case([cases.opened(), cases.resolved(), cases.taken(evidence=evidence, **changes)])
 
 
 def may_all_but(*lacking: Origin) -> Any:
@@ -71,18 +71,18 @@ def test_a_piece_is_withheld_where_one_of_its_places_may_not_be_read() -> None:
     case = case_of(piece(1, PODS), piece(2, PODS, FOREIGN), piece(3, NODES), piece(4))
     unknown = case_of(cases.evidence(1, tool="snapshot"))
 
-    hidden = withheld(case, may_all_but(FOREIGN, NODES))
+    hidden = withheld_pieces(case, may_all_but(FOREIGN, NODES))
 
     assert [(one.id, one.why) for one in hidden] == [
         ("E2", "read in a namespace that you may not read"),
         ("E3", "you may not read Node of the whole cluster"),
     ]
-    assert [one.id for one in withheld(unknown, may_all_but())] == ["E1"]
-    assert withheld(unknown, may_all_but(), everything=True) == ()
+    assert [one.id for one in withheld_pieces(unknown, may_all_but())] == ["E1"]
+    assert withheld_pieces(unknown, may_all_but(), everything=True) == ()
 
 
 def test_another_namespace_is_not_even_named() -> None:
-    (hidden,) = withheld(case_of(piece(1, FOREIGN, text=SECRET)), may_all_but(FOREIGN))
+    (hidden,) = withheld_pieces(case_of(piece(1, FOREIGN, text=SECRET)), may_all_but(FOREIGN))
 
     assert "payments" not in str(hidden.to_object())
 
@@ -97,8 +97,8 @@ def test_everything_that_is_shown_was_asked_about() -> None:
 def test_a_whole_case_goes_to_who_may_read_all_of_it() -> None:
     case = case_of(piece(1, PODS), piece(2, FOREIGN))
 
-    assert disclosed(case, may_all_but()).case == case
-    assert disclosed(case, may_all_but()).withheld == ()
+    assert disclose_case(case, may_all_but()).case == case
+    assert disclose_case(case, may_all_but()).withheld == ()
 
 
 def test_nothing_that_a_withheld_piece_held_or_led_to_is_in_what_is_disclosed() -> None:
@@ -112,9 +112,9 @@ def test_nothing_that_a_withheld_piece_held_or_led_to_is_in_what_is_disclosed() 
         gaps=(Gap(f"service {SECRET}", "away"), Gap("pods shop", "away")),
         cut=(f"service {SECRET}", "pods shop"),
     )
-    found = disclosed(case, may_all_but(FOREIGN))
+    found = disclose_case(case, may_all_but(FOREIGN))
 
-    told = str([dump(fact) for fact in found.case.facts])
+    told = str([dump_fact(fact) for fact in found.case.facts])
     taken = found.case.first(facts.SnapshotTaken)
     assert taken is not None
     assert SECRET not in told
@@ -131,7 +131,7 @@ def test_conclusions_are_withheld_from_who_may_not_read_what_was_looked_up_for_t
     case = case_of(piece(1, PODS))
     place = next(one for one in asked_about(case) if one.namespace == case.target.namespace and one != PODS)
 
-    found = disclosed(case, may_all_but(place))
+    found = disclose_case(case, may_all_but(place))
 
     assert [one.id for one in found.withheld] == [OF_CONCLUSIONS]
     assert found.case.first(facts.ContextResolved) is None

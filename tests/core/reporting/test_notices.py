@@ -15,7 +15,7 @@ from inquest.api.types import HumanReviewReason, Phase, SignalPhase
 from inquest.core.case import outcome
 from inquest.core.case.case import Case
 from inquest.core.case.facts import ApprovalEscalated, Closed, ContextResolved, Diagnosed
-from inquest.core.case.transitions import advance
+from inquest.core.case.transitions import advance_case
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
@@ -26,7 +26,7 @@ from inquest.core.signals.triage_input import TriageDecision
 from tests.core import cases
 from tests.core.reporting.test_status import ENDED
 
-SILENT = advance(cases.reached(Phase.AWAITING_APPROVAL), ApprovalEscalated(cases.AT))
+SILENT = advance_case(cases.reached(Phase.AWAITING_APPROVAL), ApprovalEscalated(cases.AT))
 NOTICES: dict[str, tuple[Case, tuple[str, str] | None]] = {
     "C-LC-2 an approval is needed, P1": (cases.reached(Phase.AWAITING_APPROVAL), ("Approval", "High")),
     "the time is spent": (ENDED["timed out in Selecting"], ("Escalation", "Critical")),
@@ -297,7 +297,7 @@ def test_a_long_cause_leaves_room_for_the_command() -> None:
 
 def test_what_went_away_by_itself_is_told_to_whom_wants_to_hear_of_it() -> None:
     waiting = cases.reached(Phase.AWAITING_APPROVAL)
-    gone = advance(waiting, Closed(outcome.signal_resolved(), cases.AT))
+    gone = advance_case(waiting, Closed(outcome.signal_resolved(), cases.AT))
 
     assert notices.case_notice(gone) is None
     told = notices.notice_or_self_resolved(gone)

@@ -39,10 +39,10 @@ from inquest.core.case.facts import (
     RcaReplied,
     SnapshotTaken,
 )
-from inquest.core.case.merging import merge
+from inquest.core.case.merging import merge_results
 from inquest.core.case.outcome import Conclusion
 from inquest.core.case.steps import ObservedExecution
-from inquest.core.case.transitions import ENDS, advance, fold
+from inquest.core.case.transitions import ENDS, advance_case, fold_case
 from inquest.core.cluster.detected_labels import Quota
 from inquest.core.diagnosis.claims import CheckedClaim, CheckedClaims
 from inquest.core.diagnosis.diagnosis import Cause, Diagnosis
@@ -58,7 +58,7 @@ from inquest.core.reporting.metrics import Measure
 from inquest.core.reporting.status import MAX_EVIDENCE, evidence_index, status_changes
 from inquest.core.reporting.status_budget import status_size, trim_status
 from inquest.core.reporting.transcript import NO_TOOLS
-from inquest.core.text import visible
+from inquest.core.text import make_visible
 from tests.core import cases
 
 OPEN = tuple(phase for phase in Phase if phase not in TERMINAL_PHASES)
@@ -139,14 +139,14 @@ def _runs() -> Iterator[tuple[str, Case]]:
 
 def _from_outside() -> Iterator[tuple[str, Case]]:
     verdicts: dict[str, Conclusion] = {
-        "cancelled": endings.cancelled("jane"),
+        "cancelled": endings.end_cancelled("jane"),
         "timed out": endings.timed_out(Phase.INVESTIGATING),
         "queue timeout": endings.queue_timeout("1h"),
         "model refused": endings.model_unavailable("401", permanent=True),
         "model away": endings.model_unavailable("503", permanent=False),
         "catalogue away": endings.catalogue_unavailable("503"),
         "lost": endings.internal_error("the runner was lost 5 times"),
-        "tampered": endings.tampered("slot 3"),
+        "tampered": endings.end_tampered("slot 3"),
         "signal resolved": outcome.signal_resolved(),
     }
     for phase in OPEN:
@@ -192,7 +192,7 @@ def test_where_nothing_ran_nothing_was_executed(case: Case) -> None:
 
 @every_end
 def test_c_ar_7_an_end_never_takes_its_outcome_back(case: Case) -> None:
-    stages = tuple(accumulate(case.facts, advance, initial=Case()))
+    stages = tuple(accumulate(case.facts, advance_case, initial=Case()))
 
     told = [status_of(stage).outcome for stage in stages]
     known = [word for word in told if word is not None]
@@ -202,7 +202,7 @@ def test_c_ar_7_an_end_never_takes_its_outcome_back(case: Case) -> None:
 
 @every_end
 def test_what_cannot_change_is_written_once(case: Case) -> None:
-    told = [status_of(stage) for stage in accumulate(case.facts, advance, initial=Case())]
+    told = [status_of(stage) for stage in accumulate(case.facts, advance_case, initial=Case())]
 
     contexts = [found.context for found in told if found.context is not None]
     assert all(context == contexts[0] for context in contexts)
@@ -319,7 +319,7 @@ APPROVALS = {
 
 @pytest.mark.parametrize(("decision", "state"), APPROVALS.items())
 def test_the_approval_follows_the_ruling(decision: str, state: ApprovalState) -> None:
-    case = advance(cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling(decision), cases.AT))
+    case = advance_case(cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling(decision), cases.AT))
 
     approval = status_of(case).approval
     assert approval is not None
@@ -327,7 +327,7 @@ def test_the_approval_follows_the_ruling(decision: str, state: ApprovalState) ->
 
 
 def test_an_approval_says_who_decided() -> None:
-    approval = status_of(advance(cases.reached(Phase.AWAITING_APPROVAL), cases.decided())).approval
+    approval = status_of(advance_case(cases.reached(Phase.AWAITING_APPROVAL), cases.decided())).approval
 
     assert approval is not None
     assert (approval.state, approval.decided_by) == (ApprovalState.APPROVED, "jane")
@@ -367,9 +367,9 @@ def huge(word: str = "x") -> Case:
     other = replace(choice, workflow_id="restart-api")
     attempt = cases.tried(1, replace(cases.invalid(), faults=cases.invalid(text=text).faults * 30))
     selection = cases.selection(choice=choice, alternatives=(other,) * 9, reasoning=text)
-    merged = merge(diagnosis, selection)
+    merged = merge_results(diagnosis, selection)
     parameters = {f"P{number}": text for number in range(80)}
-    return fold(
+    return fold_case(
         [
             cases.opened(),
             SnapshotTaken(cases.snapshot(evidence=evidence, gaps=gaps), (finding,) * 40, Health.UNHEALTHY),
@@ -377,7 +377,7 @@ def huge(word: str = "x") -> Case:
             RcaReplied(cases.reply(text, model=text), cases.AT),
             Diagnosed(diagnosis, cases.AT),
             *(replace(attempt, number=number) for number in (1, 2, 3, 3)),
-            Proposed(outcome.decide(merged), cases.proposal(parameters=parameters, rationale=text), cases.AT),
+            Proposed(outcome.decide_outcome(merged), cases.proposal(parameters=parameters, rationale=text), cases.AT),
             PolicyRuled(cases.ruling(reason="r" * 512), cases.AT),
         ]
     )
@@ -403,8 +403,8 @@ def test_no_text_is_too_long_for_the_status() -> None:
 def test_nothing_in_the_status_is_hidden_from_who_reads_it(hidden: str) -> None:
     found = tuple(texts_in(status_of(ended(huge(hidden))).to_object()))
 
-    assert [text for text in found if visible(text) != text] == []
-    assert any(visible(hidden) in text for text in found)
+    assert [text for text in found if make_visible(text) != text] == []
+    assert any(make_visible(hidden) in text for text in found)
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -421,14 +421,14 @@ def test_what_is_uncertain_about_the_target_is_a_warning(diagnosed: bool) -> Non
     facts: list[Fact] = [cases.opened(), unsure, cases.taken()]
     facts += [Diagnosed(Diagnosis("s", warnings=(CaseWarning("A", "a"),)), cases.AT)] if diagnosed else []
 
-    warnings = status_of(fold(facts)).warnings
+    warnings = status_of(fold_case(facts)).warnings
 
     assert warnings == ("scope of Gadget is not known", *(("a",) if diagnosed else ()))
 
 
 def test_no_event_hides_a_character() -> None:
-    case = fold([cases.opened(), cases.taken(), cases.resolved()])
-    diagnosed = advance(case, Diagnosed(Diagnosis("too\u200blow"), cases.AT))
+    case = fold_case([cases.opened(), cases.taken(), cases.resolved()])
+    diagnosed = advance_case(case, Diagnosed(Diagnosis("too\u200blow"), cases.AT))
 
     assert [said.message for said in case_events(case, diagnosed)][-1] == "too\\u{200b}low"
 
@@ -438,16 +438,16 @@ def test_a_citation_that_names_no_evidence_is_left_out_of_the_claim() -> None:
     claim = CheckedClaim("killed", ClaimRole.ROOT_CAUSE, citations, ClaimVerdict.PARTIAL, "pod/api-1: no such evidence")
     diagnosis = Diagnosis("killed", checked=CheckedClaims((claim,), 1, 0))
 
-    case = fold([cases.opened(), cases.taken(), cases.resolved(), Diagnosed(diagnosis, cases.AT)])
+    case = fold_case([cases.opened(), cases.taken(), cases.resolved(), Diagnosed(diagnosis, cases.AT)])
 
     assert [shown.evidence for shown in status_of(case).claims] == [("E1",)]
 
 
 def test_a_history_that_could_not_be_read_is_not_an_empty_one() -> None:
     unread = replace(cases.resolved(), history=UNAVAILABLE)
-    facts = [cases.opened(), cases.taken(), unread, Closed(endings.cancelled(), cases.AT)]
+    facts = [cases.opened(), cases.taken(), unread, Closed(endings.end_cancelled(), cases.AT)]
 
-    context = status_of(fold(facts)).context
+    context = status_of(fold_case(facts)).context
 
     assert context is not None
     assert context.history is None
@@ -469,8 +469,8 @@ def test_the_history_warns_after_as_many_repeats_as_the_case_was_opened_with() -
     resolved = replace(cases.resolved(), history=History(available=True, recent=entries))
 
     def warnings(threshold: int) -> int:
-        first, end = cases.opened(repeat_threshold=threshold), Closed(endings.cancelled(), cases.AT)
-        context = status_of(fold([first, cases.taken(), resolved, end])).context
+        first, end = cases.opened(repeat_threshold=threshold), Closed(endings.end_cancelled(), cases.AT)
+        context = status_of(fold_case([first, cases.taken(), resolved, end])).context
         assert context is not None
         assert context.history is not None
         return len(context.history.warnings)
@@ -596,7 +596,7 @@ WITHHELD = History(
 EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
     "the work begins": (Case(), cases.opened(), ["PhaseTransition", "InvestigationStarted"]),
     "an approval is needed": (
-        advance(cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling(), cases.AT)),
+        advance_case(cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling(), cases.AT)),
         cases.requested(),
         ["PhaseTransition", "ApprovalRequired"],
     ),
@@ -628,26 +628,26 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
     ),
     "C-TR-9 a guard blocks": (
         cases.reached(Phase.AWAITING_APPROVAL),
-        Closed(endings.halted(endings.cancelled(), cases.halt()), cases.AT),
+        Closed(endings.end_halted(endings.end_cancelled(), cases.halt()), cases.AT),
         ["PhaseTransition", "HumanReviewRequired", "RemediationBlocked"],
     ),
     "history cannot be read": (
-        fold([cases.opened()]),
+        fold_case([cases.opened()]),
         replace(cases.resolved(), history=UNAVAILABLE),
         ["HistoryUnavailable"],
     ),
     "history still cannot be read": (
-        fold([cases.opened(), replace(cases.resolved(), history=UNAVAILABLE)]),
+        fold_case([cases.opened(), replace(cases.resolved(), history=UNAVAILABLE)]),
         replace(cases.resolved(), history=UNAVAILABLE),
         [],
     ),
     "an audit trail does not hold, another could not be checked": (
-        fold([cases.opened()]),
+        fold_case([cases.opened()]),
         replace(cases.resolved(), history=WITHHELD),
         ["AuditTrailBroken", "HistoryUnavailable"],
     ),
     "an audit trail still does not hold": (
-        fold([cases.opened(), replace(cases.resolved(), history=WITHHELD)]),
+        fold_case([cases.opened(), replace(cases.resolved(), history=WITHHELD)]),
         replace(cases.resolved(), history=WITHHELD),
         [],
     ),
@@ -663,13 +663,15 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
     ),
     "it helped": (
         cases.reached(Phase.VERIFYING),
-        Closed(endings.verified(endings.cancelled(), cases.effect()), cases.AT, assessed=EffectivenessReason.FULL),
+        Closed(
+            endings.end_verified(endings.end_cancelled(), cases.effect()), cases.AT, assessed=EffectivenessReason.FULL
+        ),
         ["PhaseTransition", "RemediationVerified"],
     ),
     "it did not help": (
         cases.reached(Phase.VERIFYING),
         Closed(
-            endings.verified(endings.cancelled(), cases.effect(resolution=Resolution.INEFFECTIVE)),
+            endings.end_verified(endings.end_cancelled(), cases.effect(resolution=Resolution.INEFFECTIVE)),
             cases.AT,
             assessed=EffectivenessReason.FULL,
         ),
@@ -691,14 +693,14 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
 
 @pytest.mark.parametrize(("before", "fact", "expected"), EVENTS.values(), ids=EVENTS.keys())
 def test_an_event_says_what_has_just_happened(before: Case, fact: Fact, expected: list[str]) -> None:
-    assert [said.reason for said in case_events(before, advance(before, fact))] == expected
+    assert [said.reason for said in case_events(before, advance_case(before, fact))] == expected
 
 
 @pytest.mark.parametrize("spent", ["TurnBudgetSpent", "TokenBudgetSpent"], ids=["T51 turns", "T51 tokens"])
 def test_a_spent_budget_is_visible_in_condition_and_metric(spent: str) -> None:
     turned = RcaReplied(cases.reply("", reserved=spent), cases.AT)
 
-    case = advance(fold([cases.opened(model="m-1"), cases.taken(), cases.resolved()]), turned)
+    case = advance_case(fold_case([cases.opened(model="m-1"), cases.taken(), cases.resolved()]), turned)
 
     assert conditions_of(case)["EvidenceComplete"] == ("False", "BudgetExhausted")
     assert list(metrics.case_measures(case, NO_TOOLS)) == [Measure("guardrail", {"guard": spent})]
@@ -708,7 +710,7 @@ def test_evidence_that_is_cited_is_listed_before_what_is_not() -> None:
     many = tuple(cases.evidence(number) for number in range(1, 101))
     found = cases.finding(citations=(Citation("E90", "reason: OOMKilled"),))
 
-    listed = [item.id for item in status_of(fold([cases.opened(), cases.taken(found, evidence=many)])).evidence]
+    listed = [item.id for item in status_of(fold_case([cases.opened(), cases.taken(found, evidence=many)])).evidence]
 
     assert len(listed) == 64
     assert listed == [*(f"E{number}" for number in range(1, 64)), "E90"]
@@ -718,7 +720,7 @@ def test_the_status_names_the_playbooks_that_match() -> None:
     books = tuple(PlaybookMatch(name, ("look",)) for name in ("OOMKilled", "CrashLoopBackOff"))
     taken = replace(cases.taken(), playbooks=books)
 
-    case = fold([cases.opened(), taken, cases.resolved()])
+    case = fold_case([cases.opened(), taken, cases.resolved()])
 
     assert status_of(case).playbooks == ("OOMKilled", "CrashLoopBackOff")
 

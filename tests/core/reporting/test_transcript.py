@@ -11,8 +11,8 @@ from inquest.api.investigation import InvestigationStatus
 from inquest.api.types import Phase
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.journal import dump, load
-from inquest.core.case.transitions import fold
+from inquest.core.case.journal import dump_fact, load_fact
+from inquest.core.case.transitions import fold_case
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import status
 from inquest.core.reporting.transcript import CallOutcome, transcript_turns
@@ -46,7 +46,7 @@ def test_every_call_has_the_fate_that_it_had() -> None:
 
 
 def test_calls_without_an_answer_are_running() -> None:
-    asked = fold(CASE.facts[: CASE.facts.index(CASE.all(facts.RcaReplied)[1]) + 1])
+    asked = fold_case(CASE.facts[: CASE.facts.index(CASE.all(facts.RcaReplied)[1]) + 1])
 
     (_, newest) = transcript_turns(asked, talk.TOOLS)
 
@@ -143,9 +143,9 @@ def test_the_plan_follows_its_calls() -> None:
 
 @pytest.mark.parametrize("count", range(1, len(CASE.facts) + 1))
 def test_a_restart_changes_no_figure(count: int) -> None:
-    before = fold(CASE.facts[:count])
+    before = fold_case(CASE.facts[:count])
 
-    again = fold(load(dump(fact)) for fact in before.facts)
+    again = fold_case(load_fact(dump_fact(fact)) for fact in before.facts)
 
     assert shown(again) == shown(before)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from inquest.api.refs import DetectedLabels, TargetRef
 from inquest.api.types import GitOpsTool
-from inquest.core.case.merging import SelectionFacts, merge
-from inquest.core.case.outcome import decide
+from inquest.core.case.merging import SelectionFacts, merge_results
+from inquest.core.case.outcome import decide_outcome
 from inquest.core.cluster.detected_labels import Quota
 from inquest.core.cluster.quantities import bytes_from, quantity_from, thousandths_from
 from inquest.core.diagnosis.diagnosis import Diagnosis
@@ -42,14 +42,14 @@ from inquest.core.selection.selection import (
     SelectionAttempt,
     actions_for,
     attempt_of,
-    choose,
+    choose_workflow,
     correction_message,
     exhausted_message,
     in_scope,
     last_reason,
     target_parameters,
-    unread,
-    validate,
+    unreadable_reply,
+    validate_selection,
 )
 from inquest.core.selection.target import FinalTarget, final_target, injected, needs_lookup, target_question
 
@@ -175,7 +175,7 @@ RECORD = record(declared("MEMORY_LIMIT", required=True))
 def test_a_choice_is_held_against_the_catalogue(
     choice: WorkflowChoice | None, found: Workflow | None, reasons: list[str]
 ) -> None:
-    validation = validate(choice, found)
+    validation = validate_selection(choice, found)
 
     assert [fault.code for fault in validation.faults] == reasons
     assert validation.valid is not bool(reasons)
@@ -183,7 +183,7 @@ def test_a_choice_is_held_against_the_catalogue(
 
 
 def test_scope_and_engine_only_warn() -> None:
-    validation = validate(replace(GOOD, engine="tekton"), RECORD, "StatefulSet")
+    validation = validate_selection(replace(GOOD, engine="tekton"), RECORD, "StatefulSet")
 
     assert validation.valid
     assert [warning.code for warning in validation.warnings] == ["EngineDiffers", "TargetScope"]
@@ -368,14 +368,14 @@ def test_validation_of_parameters_is_total(declarations: list[dict[str, Any]], g
 
 
 def test_the_correction_names_errors_and_parameters() -> None:
-    message = correction_message(2, validate(replace(GOOD, parameters={}), RECORD))
+    message = correction_message(2, validate_selection(replace(GOOD, parameters={}), RECORD))
 
     assert message.startswith(
         "Attempt 2 of 3: the selection is not valid:\n- MEMORY_LIMIT: required parameter is missing"
     )
     assert "  - MEMORY_LIMIT (string, required)" in message
     assert "get_workflow" in message
-    assert "Parameters of" not in correction_message(1, validate(GOOD, None))
+    assert "Parameters of" not in correction_message(1, validate_selection(GOOD, None))
 
 
 def attempt(number: int, reason: str) -> SelectionAttempt:
@@ -401,7 +401,7 @@ def test_the_reason_of_the_last_real_error_stands(reasons: list[str], last: str)
     [pytest.param([None, None, RECORD], [False, False, True], id="pipeline-20.5-04b")],
 )
 def test_attempts_record_what_was_tried(records: list[Workflow | None], valid: list[bool]) -> None:
-    attempts = [attempt_of(n, GOOD, validate(GOOD, found), NOW) for n, found in enumerate(records, start=1)]
+    attempts = [attempt_of(n, GOOD, validate_selection(GOOD, found), NOW) for n, found in enumerate(records, start=1)]
 
     assert [one.valid for one in attempts] == valid
 
@@ -409,9 +409,9 @@ def test_attempts_record_what_was_tried(records: list[Workflow | None], valid: l
 @pytest.mark.parametrize("_row", [pytest.param(None, id="pipeline-20.5-05a")])
 def test_a_review_that_is_asked_for_clears_an_unknown_id(_row: None) -> None:
     reply = SelectionVerdict(summary="s", choice=GOOD, confidence=0.9, needs_review=True, review_reason="ask me")
-    tried = attempt_of(1, GOOD, validate(GOOD, None), NOW)
+    tried = attempt_of(1, GOOD, validate_selection(GOOD, None), NOW)
 
-    verdict = decide(merge(Diagnosis(summary="s"), reply), SelectionFacts(attempts=(tried,)))
+    verdict = decide_outcome(merge_results(Diagnosis(summary="s"), reply), SelectionFacts(attempts=(tried,)))
 
     assert verdict.merged is not None
     assert (verdict.merged.workflow, str(verdict.phase), str(verdict.outcome)) == (
@@ -424,7 +424,7 @@ def test_a_review_that_is_asked_for_clears_an_unknown_id(_row: None) -> None:
 
 @pytest.mark.parametrize("_row", [pytest.param(None, id="pipeline-20.5-05b")])
 def test_a_correction_that_cannot_be_read_is_a_failed_try(_row: None) -> None:
-    failed = [attempt_of(number, None, unread("no JSON"), NOW) for number in (2, 3)]
+    failed = [attempt_of(number, None, unreadable_reply("no JSON"), NOW) for number in (2, 3)]
     attempts = (attempt(1, "image_mismatch"), *failed)
 
     assert [one.valid for one in attempts] == [False, False, False]
@@ -490,7 +490,7 @@ def test_the_second_action_is_taken_where_nothing_fits_the_first() -> None:
     needs = record(declared("POD", required=True), action_type="RestartPod")
     rollback = record(workflow_id="w-2", action_type="RollbackDeployment")
 
-    reply = choose(found, [rollback, needs])
+    reply = choose_workflow(found, [rollback, needs])
 
     assert reply.choice is not None
     assert reply.choice.workflow_id == "w-2"
@@ -503,7 +503,9 @@ OOM = finding("OOMKilled", container="app", memoryLimit="128Mi")
 def test_code_chooses_with_parameters_from_facts() -> None:
     other = replace(MEMORY, workflow_id="w-2")
 
-    reply = choose(OOM, [replace(MEMORY, status="Disabled"), replace(MEMORY, action_type="Other"), MEMORY, other])
+    reply = choose_workflow(
+        OOM, [replace(MEMORY, status="Disabled"), replace(MEMORY, action_type="Other"), MEMORY, other]
+    )
 
     assert reply.choice == WorkflowChoice(
         "w-1",
@@ -513,7 +515,7 @@ def test_code_chooses_with_parameters_from_facts() -> None:
         {"CONTAINER": "app", "MEMORY_LIMIT": "256Mi"},
     )
     assert [choice.workflow_id for choice in reply.alternatives] == ["w-2"]
-    assert validate(reply.choice, MEMORY).valid
+    assert validate_selection(reply.choice, MEMORY).valid
     assert (reply.confidence, reply.target) == (0.93, OOM.object)
 
 
@@ -527,9 +529,9 @@ def test_code_chooses_with_parameters_from_facts() -> None:
     ],
 )
 def test_no_workflow_where_a_rule_gives_nothing(found: Finding, records: list[Workflow], why: str) -> None:
-    reply = choose(found, records)
+    reply = choose_workflow(found, records)
 
-    verdict = decide(merge(Diagnosis(summary="s", outcome="actionable"), reply))
+    verdict = decide_outcome(merge_results(Diagnosis(summary="s", outcome="actionable"), reply))
     assert reply.choice is None
     assert why in reply.reasoning
     assert (str(verdict.outcome), why in verdict.message) == ("NoMatchingWorkflows", True)
@@ -538,7 +540,7 @@ def test_no_workflow_where_a_rule_gives_nothing(found: Finding, records: list[Wo
 def test_a_rule_gives_the_declared_type() -> None:
     rollback = record(declared("REVISION", "integer", minimum=0), action_type="RollbackDeployment")
 
-    reply = choose(finding("BadRevision", ("RollbackDeployment",), previousRevision="4"), [rollback])
+    reply = choose_workflow(finding("BadRevision", ("RollbackDeployment",), previousRevision="4"), [rollback])
 
     assert reply.choice is not None
     assert reply.choice.parameters == {"REVISION": 4}
@@ -649,8 +651,8 @@ def test_a_quota_bounds_what_a_rule_may_ask_for(facts: dict[str, str], hard: str
 def test_a_quota_without_room_leaves_the_choice_to_a_person() -> None:
     full = TargetFacts(quota={"limits.memory": Quota("256Mi", "250Mi")})
 
-    assert choose(OOM, [MEMORY]).choice is not None
-    assert choose(OOM, [MEMORY], full).choice is None
+    assert choose_workflow(OOM, [MEMORY]).choice is not None
+    assert choose_workflow(OOM, [MEMORY], full).choice is None
 
 
 @pytest.mark.parametrize(("replicas", "chosen"), [("2", False), ("0", True)])
@@ -659,11 +661,11 @@ def test_what_an_autoscaler_would_take_back_is_not_chosen(replicas: str, chosen:
     few = finding("Overloaded", ("ScaleReplicas",), replicas=replicas, wantedReplicas="3")
     scale = record(declared("REPLICAS", "integer", required=True), action_type="ScaleReplicas")
 
-    reply = choose(few, [scale], scaled)
+    reply = choose_workflow(few, [scale], scaled)
 
     assert (reply.choice is not None) is chosen
     assert chosen or "an autoscaler sets the replicas" in reply.reasoning
-    assert choose(few, [scale]).choice is not None
+    assert choose_workflow(few, [scale]).choice is not None
 
 
 OF_TEAMS = {
@@ -686,8 +688,8 @@ def test_what_is_for_another_team_comes_last(custom: dict[str, tuple[str, ...]],
         )
     )
 
-    reply = choose(OOM, [payments, silver, wild, none], TargetFacts(custom=custom))
-    alone = choose(OOM, [silver], TargetFacts(custom=custom))
+    reply = choose_workflow(OOM, [payments, silver, wild, none], TargetFacts(custom=custom))
+    alone = choose_workflow(OOM, [silver], TargetFacts(custom=custom))
 
     assert (reply.choice and reply.choice.workflow_id, alone.choice and alone.choice.workflow_id) == (chosen, "silver")
 
@@ -698,7 +700,7 @@ def test_under_git_ops_only_what_changes_the_source_is_taken() -> None:
     revert = record(workflow_id="w-2", action_type="GitRevertCommit")
     made_for = replace(MEMORY, workflow_id="w-3", content={"spec": {"labels": {"detected": {"gitOpsTool": "argocd"}}}})
 
-    refused, reverted, taken = (choose(both, [MEMORY, *more], argo) for more in ([], [revert], [made_for]))
+    refused, reverted, taken = (choose_workflow(both, [MEMORY, *more], argo) for more in ([], [revert], [made_for]))
 
     assert refused.choice is None
     assert "argocd manages the target" in refused.reasoning

@@ -25,7 +25,7 @@ from inquest.core.signals.payload import (
     Resolved,
     ServedKind,
     Told,
-    fitted,
+    fit_spec,
 )
 
 Json = dict[str, Any]
@@ -429,7 +429,7 @@ def _is_told(batch: Batch) -> None:
         assert isinstance(one, Firing | Resolved | RefusedPayload)
         if isinstance(one, Firing):
             written = one.content.to_object()
-            assert fitted(written) == written
+            assert fit_spec(written) == written
             json.dumps(written, ensure_ascii=False).encode()
         if isinstance(one, RefusedPayload):
             one.field.encode()

@@ -13,7 +13,7 @@ from inquest.api.signal import SignalContent
 from inquest.api.types import Criticality, Environment, Mode, Priority, RiskTolerance, Severity, SlaRequirement
 from inquest.core.signals.classification import (
     LabelsAround,
-    classify,
+    classify_signal,
     environment_from_word,
     mode_from_name,
     priority_of,
@@ -155,13 +155,13 @@ SOURCES: dict[str, tuple[SignalContent, LabelsAround, str, str]] = {
 
 @pytest.mark.parametrize(("spec", "around", "expected", "source"), SOURCES.values(), ids=SOURCES.keys())
 def test_who_says_the_environment(spec: SignalContent, around: LabelsAround, expected: str, source: str) -> None:
-    context = classify(spec, around).context
+    context = classify_signal(spec, around).context
 
     assert (context.environment, context.environment_source) == (expected, source)
 
 
 def test_a_strange_environment_is_named_in_a_warning() -> None:
-    found = classify(signal(), LabelsAround({"inquest.dev/environment": "blue"}))
+    found = classify_signal(signal(), LabelsAround({"inquest.dev/environment": "blue"}))
 
     assert found.context.environment is Environment.UNKNOWN
     assert found.warnings == ("environment 'blue' is not a known word",)
@@ -189,8 +189,8 @@ def test_the_priority_table(case: tuple[str, str], expected: str) -> None:
 def test_a_priority_that_somebody_gave_beats_the_table() -> None:
     labelled = LabelsAround({"inquest.dev/environment": "prod", "inquest.dev/priority": "p2"})
 
-    by_label = classify(signal(), labelled).context
-    by_signal = classify(signal(priority="P3"), labelled).context
+    by_label = classify_signal(signal(), labelled).context
+    by_signal = classify_signal(signal(priority="P3"), labelled).context
 
     assert (by_label.priority, by_label.priority_source) == (Priority.P2, "namespace-label")
     assert (by_signal.priority, by_signal.priority_source) == (Priority.P3, "signal")
@@ -221,7 +221,7 @@ def test_a_label_of_the_workload_only_makes_stricter(
     labels = {"environment": "production"} | namespace
     around = LabelsAround(*({f"inquest.dev/{key}": word for key, word in each.items()} for each in (labels, owner)))
 
-    context = classify(signal(), around).context
+    context = classify_signal(signal(), around).context
 
     assert context.business is not None
     found = {
@@ -237,7 +237,7 @@ def test_a_label_of_the_workload_only_makes_stricter(
 def test_business_of_a_labelled_namespace() -> None:
     around = LabelsAround({"inquest.dev/environment": "staging", "inquest.dev/team": "pay"})
 
-    context = classify(signal(), around).context
+    context = classify_signal(signal(), around).context
 
     assert context.business is not None
     assert context.business.to_object() == {
@@ -250,7 +250,7 @@ def test_business_of_a_labelled_namespace() -> None:
 
 @row("C-RG-7")
 def test_nothing_is_there_without_labels() -> None:
-    context = classify(signal(), LabelsAround()).context
+    context = classify_signal(signal(), LabelsAround()).context
 
     assert context.custom_labels == {}
     assert context.business is not None
@@ -262,7 +262,7 @@ def test_labels_say_what_the_business_thinks() -> None:
     labels = {"criticality": "critical", "sla": "PLATINUM", "service-owner": "jane", "risk-tolerance": "low"}
     around = LabelsAround(owner={f"inquest.dev/{name}": value for name, value in labels.items()})
 
-    context = classify(signal(), around).context
+    context = classify_signal(signal(), around).context
 
     assert context.business is not None
     assert context.business.criticality is Criticality.CRITICAL
@@ -275,7 +275,7 @@ def test_custom_labels_are_bounded_and_renamed() -> None:
     keys = [f"key-{n}" for n in range(12)] + ["system/x"]
     around = LabelsAround({f"inquest.dev/{key}": "v" * 120 for key in keys})
 
-    labels = classify(signal(), around, custom_keys=["system/x", *keys]).context.custom_labels
+    labels = classify_signal(signal(), around, custom_keys=["system/x", *keys]).context.custom_labels
 
     assert len(labels) == 10
     assert labels["key_0"] == ("v" * 100,)
@@ -283,7 +283,7 @@ def test_custom_labels_are_bounded_and_renamed() -> None:
 
 
 def test_a_predicted_name_becomes_the_fault_that_it_foresees() -> None:
-    assert classify(signal(name="PredictedOOMKill"), LabelsAround()).context.signal_name == "OOMKilled"
+    assert classify_signal(signal(name="PredictedOOMKill"), LabelsAround()).context.signal_name == "OOMKilled"
     assert mode_from_name("PredictedOOMKill") is Mode.PROACTIVE
     assert mode_from_name("predictedoomkill") is Mode.REACTIVE
 

@@ -13,7 +13,7 @@ from inquest.api.signal import Signal
 from inquest.api.types import Mode, Severity, SignalPhase
 from inquest.core.signals.alertmanager import sighted_again
 from inquest.core.signals.events import onset_again, read_event, read_events, severity_of_event, waits_until
-from inquest.core.signals.payload import Dropped, Firing, IntakeContext, RefusedPayload, Sighting, Told, fitted
+from inquest.core.signals.payload import Dropped, Firing, IntakeContext, RefusedPayload, Sighting, Told, fit_spec
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
@@ -261,7 +261,7 @@ def test_any_json_is_told_as_events_and_never_raises(found: object) -> None:
         assert isinstance(one, Firing | Dropped | RefusedPayload)
         if isinstance(one, Firing):
             written = one.content.to_object()
-            assert fitted(written) == written
+            assert fit_spec(written) == written
             assert one.sighting is not None
             assert one.sighting.last <= NOW
             repr(written).encode()

@@ -7,7 +7,7 @@ import pytest
 from inquest.api.types import SourceType
 from inquest.core.reporting import notices
 from inquest.core.signals.noise import is_chatter, is_own_report
-from inquest.core.signals.triage import triage
+from inquest.core.signals.triage import triage_signal
 from inquest.core.signals.triage_input import TriageInput
 from tests.core.reporting.test_status import ENDED
 from tests.core.signals.test_triage import content, observed
@@ -29,7 +29,7 @@ def said(text: str, source: SourceType = SourceType.MANUAL) -> TriageInput:
     ],
 )
 def test_small_talk_is_ignored(text: str) -> None:
-    found = triage(said(text))
+    found = triage_signal(said(text))
 
     assert is_chatter(text)
     assert (found.phase, found.reason) == ("Ignored", "Noise")
@@ -50,14 +50,14 @@ def test_small_talk_is_ignored(text: str) -> None:
     ],
 )
 def test_in_doubt_it_is_looked_at(text: str) -> None:
-    found = triage(said(text))
+    found = triage_signal(said(text))
 
     assert not is_chatter(text)
     assert found.reason == "Accepted"
 
 
 def test_an_alert_is_never_judged_by_its_words() -> None:
-    found = triage(said("thanks, all good!", SourceType.ALERTMANAGER))
+    found = triage_signal(said("thanks, all good!", SourceType.ALERTMANAGER))
 
     assert found.reason == "Accepted"
 
@@ -68,4 +68,4 @@ def test_our_own_report_come_back_is_ignored(row: str) -> None:
     assert closing is not None
 
     assert is_own_report(f"Fwd:\n{closing.body}")
-    assert triage(said(closing.body)).reason == "Noise"
+    assert triage_signal(said(closing.body)).reason == "Noise"

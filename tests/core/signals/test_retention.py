@@ -17,7 +17,7 @@ from inquest.api.names import INVESTIGATION_ANNOTATION, INVESTIGATION_LABEL
 from inquest.api.signal import Signal
 from inquest.controllers.investigation.finish import MOST_RETIRED, Archive
 from inquest.controllers.signal.controller import ORPHAN_LEASE
-from inquest.core.signals.retention import HELD, Keeping, overdue, retiring
+from inquest.core.signals.retention import HELD, Keeping, choose_retiring, overdue
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.settings.settings import Settings
 from tests.controllers.signal.test_signals import HOME, World
@@ -119,8 +119,8 @@ SIGNALS: dict[str, tuple[Signal, bool]] = {
 
 @pytest.mark.parametrize(("found", "goes"), SIGNALS.values(), ids=SIGNALS.keys())
 def test_a_signal_goes_when_nothing_comes_of_it(found: Signal, goes: bool) -> None:
-    assert bool(retiring([case("there", HOUR)], [found], NOW, KEEPING, 9)[0]) is goes
-    assert retiring([], [found], NOW, Keeping(timedelta(), 3), 9) == ((), ())
+    assert bool(choose_retiring([case("there", HOUR)], [found], NOW, KEEPING, 9)[0]) is goes
+    assert choose_retiring([], [found], NOW, Keeping(timedelta(), 3), 9) == ((), ())
 
 
 @pytest.mark.parametrize("phase", ["Accepted", "Duplicate"])
@@ -129,8 +129,8 @@ def test_a_case_goes_with_every_signal_that_follows_it_or_stays(phase: str) -> N
     old = case("old", 2 * WEEK)
     followers = [signal(f"s{number}", HOUR, phase, ref="old") for number in range(3)]
 
-    assert retiring([old], followers, NOW, KEEPING, 3) == (tuple(followers), (old,))
-    assert retiring([old], followers, NOW, KEEPING, 2) == (tuple(followers[:2]), ())
+    assert choose_retiring([old], followers, NOW, KEEPING, 3) == (tuple(followers), (old,))
+    assert choose_retiring([old], followers, NOW, KEEPING, 2) == (tuple(followers[:2]), ())
 
 
 MARKS: dict[str, dict[str, Any]] = {
@@ -155,8 +155,11 @@ def test_a_signal_that_would_be_created_again_stays_and_so_does_its_case(marks: 
     declared = marked(signal("a", 2 * WEEK, ref="old"), marks)
     duplicate, ignored = signal("b", 2 * WEEK, "Duplicate", ref="other"), signal("c", 2 * WEEK, "Ignored")
 
-    assert retiring([old, other], [declared, duplicate, ignored], NOW, KEEPING, 9) == ((duplicate, ignored), (other,))
-    assert retiring([], [declared, marked(ignored, marks)], NOW, KEEPING, 9) == ((), ())
+    assert choose_retiring([old, other], [declared, duplicate, ignored], NOW, KEEPING, 9) == (
+        (duplicate, ignored),
+        (other,),
+    )
+    assert choose_retiring([], [declared, marked(ignored, marks)], NOW, KEEPING, 9) == ((), ())
 
 
 def owned(name: str, by: str, age: timedelta, **status: Any) -> Investigation:
@@ -170,15 +173,15 @@ def test_a_signal_does_not_take_a_case_along_that_nobody_has_stored() -> None:
     unstored, old = owned("own", "a", 3 * WEEK, conditions=[]), case("old", 2 * WEEK)
     follower = signal("a", 2 * WEEK, "Duplicate", ref="old")
 
-    assert retiring([unstored, old], [follower], NOW, KEEPING, 9) == ((), ())
-    assert retiring([unstored], [follower], NOW, KEEPING, 9) == ((), ())
+    assert choose_retiring([unstored, old], [follower], NOW, KEEPING, 9) == ((), ())
+    assert choose_retiring([unstored], [follower], NOW, KEEPING, 9) == ((), ())
 
 
 def test_whose_signal_opened_the_case_goes_after_those_that_joined_it() -> None:
     """With it goes the case, and a duplicate that is left behind would be looked at anew."""
     first, joined = signal("a", 2 * WEEK, ref="old"), signal("b", 2 * WEEK, "Duplicate", ref="old")
 
-    assert retiring([owned("old", "a", 2 * WEEK)], [first, joined], NOW, KEEPING, 1) == ((joined,), ())
+    assert choose_retiring([owned("old", "a", 2 * WEEK)], [first, joined], NOW, KEEPING, 1) == ((joined,), ())
 
 
 # --- the sweep ---------------------------------------------------------------------------------------------------

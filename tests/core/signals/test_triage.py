@@ -15,7 +15,7 @@ from inquest.api.signal import SignalContent
 from inquest.api.types import EffectivenessReason, Phase, Reason, Resolution, SignalPhase, SubReason
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.signals.holds import MAX_BACK_OFF, back_off, failures_in_a_row, next_allowed
-from inquest.core.signals.triage import TRIAGE, earlier_answer, triage
+from inquest.core.signals.triage import TRIAGE, earlier_answer, triage_signal
 from inquest.core.signals.triage_input import AcceptedSignal, EndedCase, OpenCase, TriageInput, TriageRules
 
 
@@ -187,7 +187,7 @@ REASONS: dict[str, tuple[TriageInput, str, str, datetime | None]] = {
 
 @pytest.mark.parametrize(("seen", "phase", "reason", "until"), REASONS.values(), ids=REASONS.keys())
 def test_each_reason(seen: TriageInput, phase: str, reason: str, until: datetime | None) -> None:
-    decision = triage(seen)
+    decision = triage_signal(seen)
 
     assert (decision.phase, decision.reason, decision.until) == (SignalPhase(phase), reason, until)
     assert decision.message
@@ -237,7 +237,7 @@ FREE: dict[str, TriageInput] = {
 
 @pytest.mark.parametrize("seen", FREE.values(), ids=FREE.keys())
 def test_accepted(seen: TriageInput) -> None:
-    assert triage(seen).phase is SignalPhase.ACCEPTED
+    assert triage_signal(seen).phase is SignalPhase.ACCEPTED
 
 
 BLOCKERS: dict[str, Any] = {
@@ -255,8 +255,8 @@ def test_without_fingerprint_or_name_nothing_earlier_blocks(change: str) -> None
 
     free = replace(seen, fingerprint="") if change == "fingerprint" else replace(seen, spec=nameless)
 
-    assert triage(seen).reason == "DuplicateOpen"
-    assert triage(free).phase is SignalPhase.ACCEPTED
+    assert triage_signal(seen).reason == "DuplicateOpen"
+    assert triage_signal(free).phase is SignalPhase.ACCEPTED
 
 
 @row("C-TR-10")
@@ -264,7 +264,7 @@ def test_the_rules_work_for_a_node() -> None:
     node = content(target={"kind": "Node", "name": "n1"})
     ended = tuple(replace(failed(minutes), namespace="") for minutes in (1, 2, 3))
 
-    assert triage(observed(spec=node, namespaced=False, ended=ended)).reason == "ConsecutiveFailures"
+    assert triage_signal(observed(spec=node, namespaced=False, ended=ended)).reason == "ConsecutiveFailures"
 
 
 @row("C-TR-3")
@@ -272,19 +272,19 @@ def test_the_younger_signal_joins_the_oldest_case() -> None:
     older = OpenCase(ObjectRef(name="inv-oldest"), "sig-9", NOW - 3 * HOUR)
     mine = OpenCase(ObjectRef(name="inv-mine"), "sig-1", NOW)
 
-    decision = triage(observed(open_cases=(OTHER_CASE, mine, older)))
+    decision = triage_signal(observed(open_cases=(OTHER_CASE, mine, older)))
 
     assert decision.duplicate_of == ObjectRef(name="inv-oldest")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2], ids=lambda n: f"C-TR-1 {n} failures")
 def test_few_failures_do_not_block(count: int) -> None:
-    assert triage(observed(ended=tuple(failed(10 + n) for n in range(count)))).phase is SignalPhase.ACCEPTED
+    assert triage_signal(observed(ended=tuple(failed(10 + n) for n in range(count)))).phase is SignalPhase.ACCEPTED
 
 
 @pytest.mark.parametrize("count", [3, 4, 10], ids=lambda n: f"C-TR-1 {n} failures")
 def test_failures_in_a_row_block_for_an_hour(count: int) -> None:
-    decision = triage(observed(ended=tuple(failed(10 + n) for n in range(count))))
+    decision = triage_signal(observed(ended=tuple(failed(10 + n) for n in range(count))))
 
     assert (decision.phase, decision.reason) == (SignalPhase.BLOCKED, "ConsecutiveFailures")
     assert decision.until == NOW - 10 * MINUTE + HOUR
@@ -293,8 +293,8 @@ def test_failures_in_a_row_block_for_an_hour(count: int) -> None:
 def test_after_the_hour_the_blocked_signal_fails_and_the_next_is_a_probe() -> None:
     ended = tuple(failed(60 + n) for n in range(3))
 
-    assert triage(observed(ended=ended, blocked_for="ConsecutiveFailures")).phase is SignalPhase.FAILED
-    assert triage(observed(ended=ended)).phase is SignalPhase.ACCEPTED
+    assert triage_signal(observed(ended=ended, blocked_for="ConsecutiveFailures")).phase is SignalPhase.FAILED
+    assert triage_signal(observed(ended=ended)).phase is SignalPhase.ACCEPTED
 
 
 UNCOUNTED = {
@@ -319,15 +319,15 @@ def test_an_inconclusive_end_counts_and_another_completion_ends_the_count() -> N
 def test_failures_of_another_namespace_are_not_counted() -> None:
     ended = tuple(replace(failed(1 + n), namespace="other") for n in range(5))
 
-    assert triage(observed(ended=ended)).phase is SignalPhase.ACCEPTED
+    assert triage_signal(observed(ended=ended)).phase is SignalPhase.ACCEPTED
 
 
 @row("C-TR-6")
 def test_the_label_frees_a_blocked_signal_at_the_next_look() -> None:
     blocked = observed(scope_labels=({},), blocked_for="OutOfScope", blocked_count=2)
 
-    assert triage(blocked).reason == "OutOfScope"
-    assert triage(replace(blocked, scope_labels=MANAGED)).phase is SignalPhase.ACCEPTED
+    assert triage_signal(blocked).reason == "OutOfScope"
+    assert triage_signal(replace(blocked, scope_labels=MANAGED)).phase is SignalPhase.ACCEPTED
 
 
 HOLDS: dict[str, tuple[EndedCase, int, timedelta | None]] = {
@@ -396,8 +396,8 @@ ASKED: dict[str, tuple[TriageInput, str]] = {
 
 @pytest.mark.parametrize(("seen", "reason"), ASKED.values(), ids=ASKED.keys())
 def test_what_holds_an_alert_does_not_hold_a_person(seen: TriageInput, reason: str) -> None:
-    assert triage(seen).reason == reason
-    assert triage(replace(seen, by_person=True)).reason == "Accepted"
+    assert triage_signal(seen).reason == reason
+    assert triage_signal(replace(seen, by_person=True)).reason == "Accepted"
     assert bool(earlier_answer(replace(seen, by_person=True))) is bool(seen.ended)
     assert earlier_answer(seen) == ""
 
@@ -413,18 +413,18 @@ def test_a_person_is_held_by_scope_by_an_open_case_and_by_the_rate() -> None:
         (joined, "DuplicateOpen"),
         (limited, "RateLimited"),
     ):
-        assert triage(replace(seen, by_person=True)).reason == reason
+        assert triage_signal(replace(seen, by_person=True)).reason == reason
 
 
 def test_an_alert_is_not_held_for_a_person_once_a_workflow_for_its_cause_has_come() -> None:
     unmatched = completed(Resolution.MANUAL_REVIEW_REQUIRED, sub_reason=SubReason.NO_MATCHING_WORKFLOWS)
 
-    assert triage(observed(ended=(unmatched,))).reason == "ManualReviewPending"
-    assert triage(observed(ended=(replace(unmatched, workflow_came=True),))).reason == "Accepted"
+    assert triage_signal(observed(ended=(unmatched,))).reason == "ManualReviewPending"
+    assert triage_signal(observed(ended=(replace(unmatched, workflow_came=True),))).reason == "Accepted"
 
 
 def test_what_a_person_has_to_do_is_the_command_to_type() -> None:
     place = ("inquest-system", "inv-1")
-    held = triage(observed(ended=(completed(Resolution.MANUAL_REVIEW_REQUIRED, place=place),)))
+    held = triage_signal(observed(ended=(completed(Resolution.MANUAL_REVIEW_REQUIRED, place=place),)))
 
     assert "kubectl annotate investigation -n inquest-system inv-1 inquest.dev/reviewed=yes" in held.message

@@ -22,7 +22,7 @@ from inquest.core.history.history import UNAVAILABLE
 from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app
 from inquest.datastorage.store import archive
-from inquest.datastorage.store.database import migrate, open_database
+from inquest.datastorage.store.database import migrate_database, open_database
 from inquest.datastorage.store.tables import audit_events
 from inquest.errors import Retryable
 from tests.datastorage.conftest import throwaway_postgres
@@ -84,7 +84,7 @@ async def _stored(database: str) -> list[str]:
     """Ids of the records, and every chain holds."""
     opened = open_database(database)
     try:
-        assert (await archive.checked(opened)).holds
+        assert (await archive.check_chains(opened)).holds
         return await opened.read(lambda connection: list(connection.scalars(select(audit_events.c.event_id))))
     finally:
         await opened.close()
@@ -186,7 +186,7 @@ async def test_postgres_goes_in_the_middle_of_cases_and_comes_back(
     outbox = Outbox(datetime.now(UTC).replace(microsecond=0))
     url = server.create(f"away_{how}")
     database = open_database(url)
-    await migrate(database)
+    await migrate_database(database)
     client = DataStorageClient.in_process(create_app(database), clock=Impatient())
     async with asyncio.TaskGroup() as group, asyncio.timeout(SOON):
         sending = [group.create_task(outbox.send(client, writer, BATCHES)) for writer in range(WRITERS)]

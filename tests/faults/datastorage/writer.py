@@ -15,7 +15,7 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import migrate, open_database
+from inquest.datastorage.store.database import migrate_database, open_database
 from inquest.ports.datastorage import AuditEvent
 
 BATCH = 5
@@ -46,7 +46,7 @@ async def _write(client: DataStorageClient, writer: int, batches: int, at: datet
 async def main(url: str, writers: int, batches: int, at: datetime) -> None:
     """Until all is written, or somebody ends it."""
     database = open_database(url)
-    await migrate(database)
+    await migrate_database(database)
     client = DataStorageClient.in_process(create_app(database), clock=SystemClock())
     await asyncio.gather(*(_write(client, writer, batches, at) for writer in range(writers)))
     await client.close()

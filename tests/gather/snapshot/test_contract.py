@@ -12,7 +12,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import name_of
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
-from inquest.gather.snapshot.collector import take
+from inquest.gather.snapshot.collector import take_snapshot
 from inquest.gather.snapshot.context import ReadError
 from inquest.gather.snapshot.reader import SnapshotReader
 from inquest.gather.snapshot.table import ROWS, SYSTEM_PLACES, ListingRule, ListingScope
@@ -44,7 +44,7 @@ SERVICE = {
 
 
 async def taken(own: Clients, target: TargetRef) -> Snapshot:
-    return await take(own.cluster, Redactor(), SystemClock(), target)
+    return await take_snapshot(own.cluster, Redactor(), SystemClock(), target)
 
 
 @pytest.fixture

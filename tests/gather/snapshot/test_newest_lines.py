@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inquest.errors import NotFound, NotKept
-from inquest.gather.snapshot.newest_lines import newest
+from inquest.gather.snapshot.newest_lines import newest_lines
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Kubelet:
 
 
 async def read(kubelet: Any, lines: int = 200, size: int = 4_000) -> tuple[str, bool]:
-    return await newest(kubelet, "shop", "api-1", "app", previous=True, tail_lines=lines, limit_bytes=size)
+    return await newest_lines(kubelet, "shop", "api-1", "app", previous=True, tail_lines=lines, limit_bytes=size)
 
 
 async def test_long_lines_do_not_hide_the_last_one() -> None:

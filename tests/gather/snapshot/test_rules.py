@@ -15,7 +15,7 @@ from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden
 from inquest.gather.snapshot import collector as package
-from inquest.gather.snapshot.collector import take
+from inquest.gather.snapshot.collector import take_snapshot
 from inquest.gather.snapshot.predicates import COMPONENTS, always
 from inquest.gather.snapshot.table import ROWS, ListingRule
 from tests.gather.snapshot.support import KINDS, FakeClock, FakeCluster, cluster, made, owner
@@ -27,7 +27,7 @@ Found = dict[str, Any]
 
 
 async def taken(found: FakeCluster, target: TargetRef = DEPLOYMENT, *, beyond: bool = True) -> Snapshot:
-    return await take(found, Redactor(), FakeClock(), target, beyond=beyond)
+    return await take_snapshot(found, Redactor(), FakeClock(), target, beyond=beyond)
 
 
 def quiet() -> FakeCluster:

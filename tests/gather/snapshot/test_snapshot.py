@@ -11,13 +11,13 @@ import pytest
 
 from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.registry import detect
-from inquest.core.diagnosis.health import flags_of, health
+from inquest.core.diagnosis.health import flags_of, health_of
 from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, Health
 from inquest.core.evidence.rendering import MAX_LISTING
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden, InquestError, NotFound, NotKept, Unavailable
-from inquest.gather.snapshot.collector import take
+from inquest.gather.snapshot.collector import take_snapshot
 from inquest.gather.snapshot.limits import MAX_EVENTS, MAX_PODS
 from tests.gather.snapshot.support import NOW, FakeClock, FakeCluster, cluster, made, owner
 
@@ -26,7 +26,7 @@ POD = TargetRef(kind="Pod", name="api-2-b", namespace="shop")
 
 
 async def taken(found: FakeCluster, target: TargetRef = DEPLOYMENT) -> Snapshot:
-    return await take(found, Redactor(), FakeClock(), target)
+    return await take_snapshot(found, Redactor(), FakeClock(), target)
 
 
 def entry(snapshot: Snapshot, read: str, about: str = "") -> Evidence:
@@ -110,7 +110,7 @@ async def test_the_detectors_find_quotes_in_what_was_read() -> None:
 
     assert (finding.category, finding.object.display, finding.value) == ("OOMKilled", "Deployment/api", "64Mi")
     assert {citation.id for citation in finding.citations} == {entry(snapshot, "pods").id}
-    assert health(snapshot) is Health.UNHEALTHY
+    assert health_of(snapshot) is Health.UNHEALTHY
 
 
 async def test_the_unwell_pod_stands_first() -> None:
@@ -227,7 +227,7 @@ async def test_a_read_that_fails_is_a_gap_with_an_entry(call: str, read: str, er
     assert not found.api_fact
     assert not found.empty
     assert snapshot.gaps
-    assert health(snapshot) is not Health.HEALTHY
+    assert health_of(snapshot) is not Health.HEALTHY
 
 
 @pytest.mark.parametrize("text", ["Error from server (Forbidden): pods is forbidden"], ids=["P16"])
@@ -238,7 +238,7 @@ async def test_the_text_of_a_refusal_is_no_listing(text: str) -> None:
     assert "pods Deployment/api" in [gap.what for gap in snapshot.gaps]
     assert flags_of(snapshot).pod_count is None
     assert not flags_of(snapshot).has_issues
-    assert health(snapshot) is not Health.HEALTHY
+    assert health_of(snapshot) is not Health.HEALTHY
 
 
 async def test_a_target_that_is_gone_leaves_what_stands_around_it() -> None:
@@ -450,7 +450,7 @@ async def test_a_node_that_left_is_an_answer_and_no_gap() -> None:
     assert (found.text, found.empty, found.api_fact) == ("NotFound: Node/node-1", True, True)
     assert snapshot.gaps == ()
     assert snapshot.absence(TargetRef(kind="Node", name="node-1")) == Citation(found.id, "NotFound: Node/node-1")
-    assert health(snapshot) is Health.UNHEALTHY
+    assert health_of(snapshot) is Health.UNHEALTHY
 
 
 def service(name: str) -> TargetRef:
@@ -488,7 +488,7 @@ async def test_a_selected_listing_is_no_proof_of_absence() -> None:
 async def test_the_beginning_and_the_words_of_other_checks_are_kept() -> None:
     since = NOW - timedelta(minutes=5)
 
-    snapshot = await take(
+    snapshot = await take_snapshot(
         cluster(), Redactor(), FakeClock(), DEPLOYMENT, since=since, texts=[("df -h", "/var 100%\npassword=hunter2\n")]
     )
 

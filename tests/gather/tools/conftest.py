@@ -11,7 +11,7 @@ import pytest
 
 from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ToolCall, ToolResult
-from inquest.core.llm.tool_calls import boundary_of, canonical
+from inquest.core.llm.tool_calls import boundary_of, canonical_arguments
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import InquestError, Invalid, NotFound, UnknownKind
 from inquest.gather.tools.context import Backends, ToolContext
@@ -95,7 +95,7 @@ def configured(_: FakeCluster) -> Sequence[ResourceKind]:
 
 def run_of(name: str, number: int = 1, /, **arguments: Any) -> ToolRun:
     evidence_id = f"E{number}"
-    call = ToolCall(f"call-{number}", name, canonical(arguments))
+    call = ToolCall(f"call-{number}", name, canonical_arguments(arguments))
     return ToolRun(call, evidence_id, boundary_of("seed", evidence_id))
 
 

@@ -12,7 +12,7 @@ from inquest.gather.tools.hints import (
     ARROW,
     HINTS,
     LACKS_RIGHT,
-    annotate,
+    add_hint,
     command_text,
     failure_of,
     hint_for,
@@ -84,17 +84,17 @@ def test_each_failure_gets_its_hint_and_stays_as_it_is(text: str, name: str) -> 
 
     assert hint is not None
     assert (hint.name, hint.terminal) == (name, name in TERMINAL)
-    assert annotate(text).startswith(f"{text}\n{ARROW}")
+    assert add_hint(text).startswith(f"{text}\n{ARROW}")
 
 
 @row("E01")
 def test_a_pod_that_is_gone_says_how_to_find_the_new_one() -> None:
-    assert "kubectl get pods -n" in annotate(CASES["E01"][0])
+    assert "kubectl get pods -n" in add_hint(CASES["E01"][0])
 
 
 @pytest.mark.parametrize(("row", "words"), [("E03", LACKS_RIGHT), ("E04", ADMISSION)], ids=["E03", "E04"])
 def test_a_missing_right_and_an_admission_rule_are_told_apart(row: str, words: str) -> None:
-    assert annotate(CASES[row][0]).endswith(words)
+    assert add_hint(CASES[row][0]).endswith(words)
 
 
 @pytest.mark.parametrize(
@@ -106,21 +106,21 @@ def test_a_missing_right_and_an_admission_rule_are_told_apart(row: str, words: s
     ids=["E15+T34", "E26"],
 )
 def test_what_an_application_wrote_is_not_interpreted(text: str) -> None:
-    assert annotate(text, application=True) == text
+    assert add_hint(text, application=True) == text
 
 
 @pytest.mark.parametrize(
     "text", ["", None, "something else went wrong"], ids=["E17-empty", "E17-absent", "E17-unknown"]
 )
 def test_an_unknown_text_stays_without_a_hint(text: str | None) -> None:
-    assert annotate(text) == (text or "")
+    assert add_hint(text) == (text or "")
 
 
 @row("E18")
 def test_twice_is_once() -> None:
-    once = annotate(CASES["E01"][0])
+    once = add_hint(CASES["E01"][0])
 
-    assert annotate(once) == once
+    assert add_hint(once) == once
 
 
 @row("E19")
@@ -164,8 +164,8 @@ def test_every_rule_can_be_reached() -> None:
 
 @given(st.text())
 def test_annotate_never_raises_and_keeps_the_text(text: str) -> None:
-    assert annotate(annotate(text)) == annotate(text)
-    assert annotate(text).startswith(text)
+    assert add_hint(add_hint(text)) == add_hint(text)
+    assert add_hint(text).startswith(text)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from inquest.adapters.llm.endpoint import ModelEndpoint
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.core.diagnosis.claims import stands
 from inquest.core.llm.conversation import AskModel, Concluded, Conversation, RunTools
-from inquest.core.llm.loop import begin, fold, next_move
+from inquest.core.llm.loop import begin_conversation, fold, next_move
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolResult
 from inquest.core.llm.reply.verdicts import RcaVerdict, SelectionVerdict
 from inquest.core.redaction.redacted import seal
@@ -109,7 +109,7 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
             model,
             tools,
             desk,
-            begin(
+            begin_conversation(
                 Invocation.RCA,
                 model="scripted",
                 opening=RCA_PROMPT,
@@ -123,7 +123,7 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
             model,
             tools,
             desk,
-            begin(
+            begin_conversation(
                 Invocation.SELECTION,
                 model="scripted",
                 opening=prompt(f"- RCASummary: {verdict.summary}", f"RCA findings: {verdict.summary}"),
@@ -153,5 +153,7 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
     assert catalogue.asked == [FILTERS] * len(catalogue.asked)
     assert list(desk.evidence) == [f"E{n}" for n in range(1, len(desk.evidence) + 1)]
     assert choice.calls.total == 8
-    begun = begin(Invocation.RCA, model="scripted", opening=RCA_PROMPT, tools=tools.schemas(Invocation.RCA), seed="00")
+    begun = begin_conversation(
+        Invocation.RCA, model="scripted", opening=RCA_PROMPT, tools=tools.schemas(Invocation.RCA), seed="00"
+    )
     assert fold(begun, kept) == rca

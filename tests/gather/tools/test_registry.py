@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from inquest.core.case.case import whole_contexts
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.evidence.evidence import EvidenceStatus, Gap, digest_of
 from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ToolCall
@@ -474,7 +474,7 @@ async def test_what_code_has_read_around_a_target_is_not_read_again_for_a_tool()
         return {"root_owner": {"name": name}}
 
     backends = Backends(FakeCluster(), Redactor(), RecordedClock(NOW), context=context)
-    bench, case = CaseTools(backends, Toolset(backends)), fold((cases.opened(), cases.taken(), cases.resolved()))
+    bench, case = CaseTools(backends, Toolset(backends)), fold_case((cases.opened(), cases.taken(), cases.resolved()))
     runs = tuple(
         run_of("get_namespaced_resource_context", number, kind=kind, name=name, namespace="shop")
         for number, (kind, name) in enumerate((("pods", "api-1"), ("Deployment", "api"), ("Pod", "api-2")), start=1)
@@ -495,7 +495,7 @@ async def test_what_code_has_read_around_a_target_is_not_read_again_for_a_tool()
     ids=["whole", "a part is missing", "failed", "nothing to compare"],
 )
 def test_what_was_not_read_whole_may_be_read_again(changes: Mapping[str, Any], known: int) -> None:
-    case = fold((cases.opened(), cases.taken(), cases.resolved(**changes)))
+    case = fold_case((cases.opened(), cases.taken(), cases.resolved(**changes)))
 
     assert len(whole_contexts(case)) == known
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from inquest.core.llm.conversation import AskModel, RunTools
-from inquest.core.llm.loop import begin, next_move, with_reply, with_results
+from inquest.core.llm.loop import begin_conversation, next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, Usage
 from inquest.core.redaction.redactor import Redactor
 from tests.gather.tools.conftest import Bench, event, pod
@@ -15,7 +15,7 @@ async def test_a_whole_request_is_unchanged_by_the_second_redaction(bench: Calla
     make = bench(pod(), event("one"))
     opening = (Message("system", "You look for causes."), Message("user", "Investigate: critical x in shop — y"))
     tools = make.tools.schemas(Invocation.RCA)
-    state = begin(Invocation.RCA, model="m", opening=opening, tools=tools, seed="9f" * 16)
+    state = begin_conversation(Invocation.RCA, model="m", opening=opening, tools=tools, seed="9f" * 16)
     calls = tuple(
         ToolCall("", name, arguments)
         for name, arguments in (

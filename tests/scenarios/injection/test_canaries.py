@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import structlog
 
-from inquest.core.case.journal import dump
+from inquest.core.case.journal import dump_fact
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.reporting import status
-from inquest.replay.player import default_catalogue, playing
+from inquest.replay.player import default_catalogue, open_player
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
 from tests.core.redaction.corpus import CARRIERS, TOKENS, part_of
@@ -74,7 +74,7 @@ def share(channel: str) -> Held:
 async def test_no_secret_of_the_corpus_leaves_a_case(tmp_path: Path, log: io.StringIO, channel: str) -> None:
     settings, missed, seen = Settings.model_validate({"model": MODEL}), list[tuple[str, str]](), 0
     held = list(share(channel).items())
-    async with playing(settings, default_catalogue(), "gullible") as player:
+    async with open_player(settings, default_catalogue(), "gullible") as player:
         for number in range(0, len(held), PAGE):
             page = told_apart(dict(held[number : number + PAGE]))
             text = "\n\n".join(f"{MARK}\n{secret}" for secret, _ in page.values())
@@ -82,7 +82,7 @@ async def test_no_secret_of_the_corpus_leaves_a_case(tmp_path: Path, log: io.Str
             case = (await replace(player, model=model).play(planted(tmp_path / str(number), channel, text))).case
             places = {
                 "prompt": "\n".join(said.content for asked in model.asked for said in asked.messages),
-                "journal": json.dumps([dump(fact) for fact in case.facts], default=str),
+                "journal": json.dumps([dump_fact(fact) for fact in case.facts], default=str),
                 "status": json.dumps(status.status_changes(case), default=str),
                 "log": taken(log),
             }

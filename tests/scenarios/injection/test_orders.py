@@ -23,8 +23,8 @@ from inquest.core.case import decide, facts
 from inquest.core.case.steps import AskPolicy, Observed
 from inquest.core.history.history import History
 from inquest.core.redaction.redacted import seal
-from inquest.core.remediation.policy import NO_FACT_TEXT, Ruling, policy_document, ruling
-from inquest.replay.player import Player, Result, default_catalogue, playing
+from inquest.core.remediation.policy import NO_FACT_TEXT, Ruling, policy_document, read_ruling
+from inquest.replay.player import Player, Result, default_catalogue, open_player
 from inquest.settings.settings import Settings
 from tests.scenarios.injection.channels import CHANNELS, planted
 from tests.scenarios.injection.gullible import Arguments, Gullible, evidence_of
@@ -63,7 +63,7 @@ class Stage:
         assert isinstance(step, AskPolicy)
         document = policy_document(replace(step.question, confidence_threshold=0.8))
         diagnosed = case.last(facts.Diagnosed)
-        return result, ruling(
+        return result, read_ruling(
             await self.policy.ask(seal(document)),
             history=History(available=True),
             rests_on_fact=diagnosed is not None and diagnosed.diagnosis.checked.proven,
@@ -76,7 +76,7 @@ class Stage:
 async def stage() -> AsyncIterator[Stage]:
     opa = str(build(["opa"]) / "opa")
     settings = Settings.model_validate({"model": MODEL})
-    async with OpaProcess(opa, POLICY) as server, playing(settings, default_catalogue(), "gullible") as player:
+    async with OpaProcess(opa, POLICY) as server, open_player(settings, default_catalogue(), "gullible") as player:
         yield Stage(player, OpaPolicy(server))
 
 

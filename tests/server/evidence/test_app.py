@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from inquest.api.names import EVIDENCE_GROUP, ROOT
 from inquest.controllers.journal import Journal
 from inquest.controllers.ports import CONFIG_MAP, INVESTIGATION
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.evidence.evidence import Origin
 from inquest.core.reporting.archive import case_from_records, fact_records
 from inquest.errors import AmbiguousKind, Misconfigured, NotFound, Unavailable, UnknownKind
@@ -38,7 +38,7 @@ KINDS = {"Pod": ("", "v1", "pods", True), "Service": ("", "v1", "services", True
 SECRET = "their-ledger"
 MINE = cases.evidence(1, "reason: OOMKilled", tool="snapshot", origins=(Origin(HOME, "Pod", "v1"),))
 THEIRS = cases.evidence(2, SECRET, tool="snapshot", origins=(Origin("payments", "Service", "v1"),))
-CASE = fold([cases.opened(), cases.resolved(), cases.taken(evidence=(MINE, THEIRS))])
+CASE = fold_case([cases.opened(), cases.resolved(), cases.taken(evidence=(MINE, THEIRS))])
 
 
 @dataclass

@@ -15,8 +15,8 @@ import yaml
 from hack.cluster.certificates import Authority, Subject
 from hack.packages import unpacked
 from inquest.core.redaction.redactor import Redactor
-from inquest.serving.http import metrics_app, serving
-from inquest.wiring import receiving
+from inquest.serving.http import metrics_app, serve_app
+from inquest.wiring import open_intake
 from tests.adapters.monitoring.servers import at_home, free_port, running
 from tests.server.intake.conftest import Server
 from tests.server.intake.test_open import TOKEN, wired
@@ -32,7 +32,7 @@ async def taking_alerts(server: Server, folder: Path) -> AsyncIterator[dict[str,
     chain, key = authority.issue(Subject("intake", "intake", addresses=[IPv4Address("127.0.0.1")]))
     (folder / "token").write_text(TOKEN)
     chosen = {"authentication": "token", "token_file": folder / "token", "tls_certificate": chain, "tls_key": key}
-    async with receiving(wired(server, **chosen), Redactor()) as port:
+    async with open_intake(wired(server, **chosen), Redactor()) as port:
         yield {
             "url": f"https://127.0.0.1:{port}/api/v1/signals/alertmanager",
             "send_resolved": True,
@@ -108,7 +108,7 @@ async def test_a_rule_that_fires_makes_one_signal_and_its_end_resolves_it(
             alerts = await asyncio.to_thread(alertmanager, folders[1], webhook, stack)
             await asyncio.to_thread(prometheus, folders[2], alerts, watched, stack)
             await until(lambda: seen() > 2)
-            async with serving(metrics_app(), "127.0.0.1", watched):
+            async with serve_app(metrics_app(), "127.0.0.1", watched):
                 await until(lambda: "resolvedTime" in server.signal()["spec"])
 
     spec = server.signal()["spec"]

@@ -19,7 +19,7 @@ from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured
 from inquest.server.intake.limits import REQUESTS_AT_ONCE
 from inquest.settings.settings import Settings
-from inquest.wiring import receiving
+from inquest.wiring import open_intake
 from tests.server.intake.conftest import Opening, Server
 from tests.server.intake.test_notices import ALERTS, alert, batch
 
@@ -35,7 +35,7 @@ async def test_an_intake_that_is_off_opens_nothing() -> None:
     server = Server()
     ports = server.ports()
 
-    async with receiving(SimpleNamespace(conductor=SimpleNamespace(ports=ports)), Redactor()) as port:  # type: ignore[arg-type]
+    async with open_intake(SimpleNamespace(conductor=SimpleNamespace(ports=ports)), Redactor()) as port:  # type: ignore[arg-type]
         assert port is None
 
 
@@ -48,7 +48,7 @@ async def test_with_a_certificate_and_a_token_it_takes_alerts_over_tls_only(serv
     bearer = {"authorization": f"Bearer {TOKEN}"}
 
     async with (
-        receiving(wired(server, **chosen), Redactor()) as port,
+        open_intake(wired(server, **chosen), Redactor()) as port,
         httpx2.AsyncClient(verify=trusting, trust_env=False) as http,
     ):
         stranger = await http.post(f"https://127.0.0.1:{port}{ALERTS}", json=batch(alert()))
@@ -64,7 +64,7 @@ async def test_a_token_file_that_is_not_there_ends_the_start(server: Server, tmp
     chosen = {"authentication": "token", "token_file": tmp_path / "none"}
 
     with pytest.raises(Misconfigured, match=r"intake\.token_file cannot be read"):
-        await receiving(wired(server, **chosen), Redactor()).__aenter__()
+        await open_intake(wired(server, **chosen), Redactor()).__aenter__()
 
 
 async def test_slow_senders_keep_so_many_places_and_no_more(opening: Opening) -> None:

@@ -19,7 +19,7 @@ from inquest.adapters.datastorage.http_client import (
     CallTimeouts,
     CircuitBreaker,
     ServiceClient,
-    parsed,
+    parse_response,
 )
 from inquest.adapters.datastorage.kubernaut import peer_content
 from inquest.adapters.datastorage.profiles import PROFILES, ProfileName
@@ -31,7 +31,7 @@ from inquest.adapters.datastorage.requests import (
     event_body,
     is_stale,
     mark_of,
-    paged,
+    page_query,
 )
 from inquest.adapters.datastorage.responses import (
     ActionPage,
@@ -47,7 +47,7 @@ from inquest.adapters.datastorage.responses import (
 )
 from inquest.adapters.datastorage.verify import VerifiedChains
 from inquest.api.refs import TargetRef
-from inquest.core.history.history import UNAVAILABLE, History, checked
+from inquest.core.history.history import UNAVAILABLE, History, keep_proven
 from inquest.core.history.lessons import CaseEndings
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, Workflow, WorkflowOffer
@@ -59,7 +59,7 @@ ClusterId = Callable[[], Awaitable[str]]
 """Uid of the cluster; empty where it cannot be known, Unavailable or RateLimited where it could not be read now."""
 
 
-async def nowhere() -> str:
+async def no_cluster() -> str:
     """No cluster is known."""
     return ""
 
@@ -81,7 +81,7 @@ class DataStorageClient:
         clock: Clock,
         profile: ProfileName = "native",
         box: CallTimeouts | None = None,
-        cluster: ClusterId = nowhere,
+        cluster: ClusterId = no_cluster,
     ) -> None:
         self._http = http
         self._line = ServiceClient(http, CircuitBreaker(clock.monotonic), box or CallTimeouts())
@@ -91,7 +91,7 @@ class DataStorageClient:
         self._cluster = cluster
 
     @classmethod
-    def in_process(cls, app: Any, *, clock: Clock, cluster: ClusterId = nowhere) -> DataStorageClient:
+    def in_process(cls, app: Any, *, clock: Clock, cluster: ClusterId = no_cluster) -> DataStorageClient:
         """The bundled service in this process: no port, no authentication."""
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         http = httpx2.AsyncClient(transport=transport, base_url="http://datastorage")
@@ -107,7 +107,7 @@ class DataStorageClient:
         profile: ProfileName = "native",
         authorities: Path | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
-        cluster: ClusterId = nowhere,
+        cluster: ClusterId = no_cluster,
     ) -> DataStorageClient:
         """A service at `url`; `token` is read for every request, since projected tokens rotate.
 
@@ -128,7 +128,7 @@ class DataStorageClient:
     async def actions(self, filters: CatalogueFilters, offset: int = 0, limit: int = 10) -> Page[ActionOffer]:
         """Step 1. A 404 here means a server without discovery, never "no workflow fits"."""
         try:
-            answer = await self._line.read(f"{API}/workflows/actions", ActionPage, paged(filters, offset, limit))
+            answer = await self._line.read(f"{API}/workflows/actions", ActionPage, page_query(filters, offset, limit))
         except NotFound as error:
             raise Misconfigured(f"{DATASTORAGE} has no workflow discovery (its version is not supported)") from error
         offers = tuple(
@@ -141,7 +141,7 @@ class DataStorageClient:
     ) -> Page[WorkflowOffer]:
         """Step 2, in the order of the service."""
         path = f"{API}/workflows/actions/{quote(action_type, safe='')}"
-        answer = await self._line.read(path, WorkflowPage, paged(filters, offset, limit))
+        answer = await self._line.read(path, WorkflowPage, page_query(filters, offset, limit))
         return answer.pagination.page(tuple(item.offer(action_type) for item in answer.workflows))
 
     async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> Workflow:
@@ -178,7 +178,7 @@ class DataStorageClient:
         known = answer.history(cluster)
         if not (known.available and self._profile.verifies_chains):
             return known
-        return checked(known, await self._chains.verdicts(entry.remediation_uid for entry in known.newest_first))
+        return keep_proven(known, await self._chains.verdicts(entry.remediation_uid for entry in known.newest_first))
 
     async def _own_cluster(self) -> str:
         """Empty also where the server keeps no clusters apart: what it says of its targets holds for all of them."""
@@ -274,7 +274,7 @@ class DataStorageClient:
         """Register, enable again, or bring the description up to date."""
         wanted = {word: text for word, text in description.items() if text}
         body = {"name": name, "description": wanted, "registeredBy": REGISTRAR}
-        held = parsed(ActionTypeAnswer, await self._line.write("POST", f"{API}/action-types", body))
+        held = parse_response(ActionTypeAnswer, await self._line.write("POST", f"{API}/action-types", body))
         if held.status == "exists" and held.description.words != wanted:
             change = {"description": wanted, "updatedBy": REGISTRAR}
             await self._line.write("PATCH", f"{API}/action-types/{quote(name, safe='')}", change)
@@ -289,7 +289,7 @@ class DataStorageClient:
         """Register the text of a RemediationWorkflow; the peer gets it in its own form, with ours inside."""
         sent = content if self._profile.takes_own_content else peer_content(content)
         body = {"content": sent, "source": "crd", "registeredBy": REGISTRAR}
-        return parsed(RecordResponse, await self._line.write("POST", f"{API}/workflows", body)).registration()
+        return parse_response(RecordResponse, await self._line.write("POST", f"{API}/workflows", body)).registration()
 
     async def registered(self) -> tuple[RegisteredEntry, ...]:
         """What Inquest registered and is Active or Disabled; nothing that somebody else put there."""

@@ -17,11 +17,11 @@ REGISTRAR: Final = "inquest"
 """Who the catalogue says registered a workflow; the sync touches nothing else."""
 
 
-def compact(value: object) -> str:
+def compact_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def digest(text: str) -> str:
+def digest_of_text(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 

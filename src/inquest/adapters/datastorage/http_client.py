@@ -116,12 +116,12 @@ class ServiceClient:
     async def read(self, path: str, model: type[Wire], parameters: Mapping[str, str]) -> Wire:
         """2 s in all; one retry on connection errors and 502, 503, 504."""
         request = self._http.build_request("GET", path, params=dict(parameters))
-        return parsed(model, await self._boxed(request, seconds=self._box.read, tries=READ_TRIES))
+        return parse_response(model, await self._boxed(request, seconds=self._box.read, tries=READ_TRIES))
 
     async def ask(self, path: str, model: type[Wire], body: object) -> Wire:
         """A read that is a POST: as safe to repeat."""
         request = self._http.build_request("POST", path, json=body)
-        return parsed(model, await self._boxed(request, seconds=self._box.read, tries=READ_TRIES))
+        return parse_response(model, await self._boxed(request, seconds=self._box.read, tries=READ_TRIES))
 
     async def write(self, method: str, path: str, body: object) -> HttpResponse:
         """5 s; no retry here: the outbox and the sync repeat writes."""
@@ -212,7 +212,7 @@ def _detail(answer: HttpResponse) -> str:
     return f": {detail[:300]}" if isinstance(detail, str) else ""
 
 
-def parsed(model: type[Wire], answer: HttpResponse) -> Wire:
+def parse_response(model: type[Wire], answer: HttpResponse) -> Wire:
     try:
         return model.model_validate_json(answer.body)
     except ValidationError as error:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from inquest.adapters.datastorage.convert import compact, mapping_of
+from inquest.adapters.datastorage.convert import compact_json, mapping_of
 from inquest.adapters.datastorage.requests import SEVERITIES
 from inquest.errors import Invalid
 
@@ -49,7 +49,7 @@ def peer_content(content: str) -> str:
     if not spec.get("parameters"):
         raise NotExpressible("spec.parameters: the catalogue takes workflows with parameters only")
     metadata = {"name": own["metadata"]["name"], "annotations": {SOURCE_ANNOTATION: content}}
-    return compact(
+    return compact_json(
         {"apiVersion": PEER_API, "kind": own["kind"], "metadata": metadata, "spec": _peer_spec(spec, execution)}
     )
 

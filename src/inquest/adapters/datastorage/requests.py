@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from inquest.adapters.datastorage.convert import REGISTRAR, compact
+from inquest.adapters.datastorage.convert import REGISTRAR, compact_json
 from inquest.api.refs import DetectedLabels
 from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.ports.datastorage import AuditEvent
@@ -33,8 +33,8 @@ def discovery_parameters(filters: CatalogueFilters) -> dict[str, str]:
         "component": filters.component,
         "environment": filters.environment or UNKNOWN_ENVIRONMENT,
         "priority": priority if priority in PRIORITIES else "P2",
-        "custom_labels": compact({key: list(values) for key, values in filters.custom_labels.items()}),
-        "detected_labels": compact(detected_parameter(filters.detected_labels)),
+        "custom_labels": compact_json({key: list(values) for key, values in filters.custom_labels.items()}),
+        "detected_labels": compact_json(detected_parameter(filters.detected_labels)),
         "remediation_id": filters.remediation_id,
     }
 
@@ -48,7 +48,7 @@ def detected_parameter(labels: DetectedLabels | None) -> dict[str, bool | str]:
     return {name: value for name, value in found.items() if value and name not in failed}
 
 
-def paged(filters: CatalogueFilters, offset: int, limit: int) -> dict[str, str]:
+def page_query(filters: CatalogueFilters, offset: int, limit: int) -> dict[str, str]:
     return {**discovery_parameters(filters), "offset": str(max(offset, 0)), "limit": str(min(max(limit, 1), PAGE))}
 
 

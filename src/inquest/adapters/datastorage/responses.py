@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from inquest.adapters.datastorage.convert import REGISTRAR, digest, mapping_of
+from inquest.adapters.datastorage.convert import REGISTRAR, digest_of_text, mapping_of
 from inquest.adapters.datastorage.kubernaut import wrapped_text
 from inquest.core.diagnosis.categories import category_from
 from inquest.core.history.history import History, HistoryEntry
@@ -134,7 +134,7 @@ class RecordResponse(_Wire):
     def registration(self) -> RegisteredEntry:
         return RegisteredEntry(
             id=self.workflow_id,
-            content_hash=digest(self.own_text),
+            content_hash=digest_of_text(self.own_text),
             status=self.status,
             name=self.workflow_name,
             version=self.version,
@@ -142,14 +142,14 @@ class RecordResponse(_Wire):
 
     def record(self) -> Workflow:
         """Unavailable when the content is not what its hash says: an approval is bound to that hash."""
-        if digest(self.content) != self.content_hash:
+        if digest_of_text(self.content) != self.content_hash:
             raise Unavailable(DATASTORAGE, f"the content of workflow {self.workflow_id} does not fit its hash")
         return Workflow(
             workflow_id=self.workflow_id,
             name=self.workflow_name,
             version=self.version,
             action_type=self.action_type,
-            content_hash=digest(self.own_text),
+            content_hash=digest_of_text(self.own_text),
             status=self.status,
             latest=self.is_latest_version,
             description=self.description.value,

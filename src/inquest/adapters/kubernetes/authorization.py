@@ -101,7 +101,7 @@ async def _status(transport: Transport, group: str, kind: str, spec: Json, names
     asked = ResourceKind(group, "v1", kind, f"{kind.lower()}s", bool(namespace))
     frame = {"metadata": {"namespace": namespace}} if namespace else {}
     body = {"apiVersion": asked.api_version, "kind": kind, **frame, "spec": spec}
-    path = paths.collection(asked, namespace)
+    path = paths.collection_path(asked, namespace)
     reply = await transport.send(Request("POST", path, "create", asked.plural, body=body))
     status = reply.json().get("status")
     if not isinstance(status, dict):

@@ -17,7 +17,7 @@ from inquest.adapters.kubernetes.credentials import (
     Impersonation,
     Source,
     from_kubeconfig,
-    given,
+    given_credentials,
     in_cluster,
     usual_kubeconfig,
 )
@@ -110,7 +110,7 @@ __all__ = [
     "Traffic",
     "WatchedNamespaces",
     "from_kubeconfig",
-    "given",
+    "given_credentials",
     "in_cluster",
     "usual_kubeconfig",
 ]

@@ -70,7 +70,7 @@ Source = Callable[[], Awaitable[Credentials]]
 """Reads the login anew; called at start and once after each 401."""
 
 
-def given(login: Credentials) -> Source:
+def given_credentials(login: Credentials) -> Source:
     """A source that always gives this login."""
 
     async def read() -> Credentials:

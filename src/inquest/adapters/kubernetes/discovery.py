@@ -52,7 +52,7 @@ def refuse_secrets(word: str) -> None:
         raise NeverRead(SECRET_HINT)
 
 
-def pick(served: Iterable[ServedResource], word: str, api_version: str = "") -> ResourceKind:
+def pick_kind(served: Iterable[ServedResource], word: str, api_version: str = "") -> ResourceKind:
     """The one kind of these that a word means; UnknownKind or AmbiguousKind otherwise."""
     return _only(_matches(served, *_split(word, api_version)), word, api_version)
 

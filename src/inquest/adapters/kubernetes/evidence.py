@@ -23,15 +23,15 @@ class EvidenceApi:
 
     async def index(self, namespace: str, name: str) -> Json:
         """Every piece without its text, and which are withheld."""
-        return await self._read(paths.item(_KIND, name, namespace))
+        return await self._read(paths.item_path(_KIND, name, namespace))
 
     async def piece(self, namespace: str, name: str, number: str) -> Json:
         """The same of one piece, with its text."""
-        return await self._read(paths.item(_KIND, name, namespace), piece=number)
+        return await self._read(paths.item_path(_KIND, name, namespace), piece=number)
 
     async def record(self, namespace: str, name: str) -> tuple[tuple[Json, ...], Mapping[str, str]]:
         """All records of a case, and by piece why it is withheld."""
-        path = paths.item(_KIND, name, namespace, EVIDENCE_RECORD)
+        path = paths.item_path(_KIND, name, namespace, EVIDENCE_RECORD)
         records: list[Json] = []
         for _ in range(MOST_PAGES):
             page = await self._read(path, **{"from": str(len(records))})

@@ -9,7 +9,7 @@ from typing import Final
 from inquest.adapters.kubernetes import paths
 from inquest.adapters.kubernetes.bodies import APPLY
 from inquest.adapters.kubernetes.namespaces import WatchedNamespaces
-from inquest.adapters.kubernetes.reader import PAGE, pages, read_list
+from inquest.adapters.kubernetes.reader import PAGE, read_list, read_pages
 from inquest.adapters.kubernetes.transport import Request, Transport
 from inquest.api.base import FIELD_MANAGER
 from inquest.core.redaction.redacted import Redacted
@@ -34,7 +34,7 @@ class ObjectClient:
         self._transport, self._places = transport, places
 
     async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json:
-        path = paths.item(kind, name, namespace)
+        path = paths.item_path(kind, name, namespace)
         return (await self._transport.send(Request("GET", path, "get", kind.plural))).json()
 
     async def list(
@@ -61,7 +61,7 @@ class ObjectClient:
         """The list page by page, for whoever keeps little of each; an expired one raises Unavailable."""
         for place in self._places.served if self._is_in_parts(kind, namespace) else (namespace,):
             try:
-                async for page in pages(self._transport, kind, paths.collection(kind, place), limit=None):
+                async for page in read_pages(self._transport, kind, paths.collection_path(kind, place), limit=None):
                     yield page.items
             except Forbidden as error:
                 if place == namespace:
@@ -73,7 +73,7 @@ class ObjectClient:
         await self._places.look(self.allowed)
 
     async def _listed(self, kind: ResourceKind, namespace: str, labels: str, fields: str) -> tuple[Json, ...]:
-        path = paths.collection(kind, namespace)
+        path = paths.collection_path(kind, namespace)
         return (await read_list(self._transport, kind, path, labels=labels, fields=fields, limit=None)).items
 
     def _is_in_parts(self, kind: ResourceKind, namespace: str) -> bool:
@@ -84,7 +84,7 @@ class ObjectClient:
 
         A row carries the `metadata` of its object in `object`.
         """
-        path = paths.item(kind, name, namespace) if name else paths.collection(kind, namespace)
+        path = paths.item_path(kind, name, namespace) if name else paths.collection_path(kind, namespace)
         query = {"limit": str(PAGE)} | ({"labelSelector": labels} if labels else {})
         found = await self._page(kind, path, query)
         rows: list[Json] = []
@@ -100,12 +100,12 @@ class ObjectClient:
         return (await self._transport.send(Request("GET", path, verb, kind.plural, query, accept=TABLE))).json()
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
-        path = paths.collection(kind, _place(kind, obj.value))
+        path = paths.collection_path(kind, _place(kind, obj.value))
         return await self._write("POST", path, "create", kind, _whole(kind, obj.value), {"fieldManager": FIELD_MANAGER})
 
     async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         frame = _versioned(kind, obj.value)
-        path = paths.item(kind, str(frame["name"]), str(frame.get("namespace", "")), "status")
+        path = paths.item_path(kind, str(frame["name"]), str(frame.get("namespace", "")), "status")
         kept = {key: frame[key] for key in ("name", "namespace", "resourceVersion") if key in frame}
         body = {**_type(kind), "metadata": kept, "status": obj.value.get("status") or {}}
         query = {"fieldManager": FIELD_MANAGER, "force": "false"}
@@ -116,7 +116,7 @@ class ObjectClient:
     ) -> Json:
         frame = _versioned(kind, obj.value)
         part = "status" if status else ""
-        path = paths.item(kind, str(frame["name"]), str(frame.get("namespace", "")), part)
+        path = paths.item_path(kind, str(frame["name"]), str(frame.get("namespace", "")), part)
         body = {key: value for key, value in obj.value.items() if key not in ("apiVersion", "kind")}
         body["metadata"] = {key: value for key, value in frame.items() if key != "managedFields"}
         return await self._write("PATCH", path, "patch", kind, body, {"fieldManager": manager}, MERGE)
@@ -127,7 +127,7 @@ class ObjectClient:
         Conflict where another object has its name now. A `resourceVersion` in the change binds it to that version.
         """
         frame = found["metadata"]
-        path = paths.item(kind, str(frame["name"]), str(frame.get("namespace", "")))
+        path = paths.item_path(kind, str(frame["name"]), str(frame.get("namespace", "")))
         body = {**change.value, "metadata": {**(change.value.get("metadata") or {}), "uid": frame["uid"]}}
         return await self._write("PATCH", path, "patch", kind, body, {"fieldManager": manager}, MERGE)
 
@@ -142,7 +142,7 @@ class ObjectClient:
         if uid:
             body["preconditions"] = {"uid": uid}
         try:
-            await self._write("DELETE", paths.item(kind, name, namespace), "delete", kind, body, {})
+            await self._write("DELETE", paths.item_path(kind, name, namespace), "delete", kind, body, {})
         except NotFound:
             return
         except Conflict as error:
@@ -155,7 +155,7 @@ class ObjectClient:
             raise Invalid(f"{kind.kind}: whatever is deleted together has a label and a namespace")
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         query = {"labelSelector": labels} | ({"fieldSelector": fields} if fields else {})
-        await self._write("DELETE", paths.collection(kind, namespace), "deletecollection", kind, body, query)
+        await self._write("DELETE", paths.collection_path(kind, namespace), "deletecollection", kind, body, query)
 
     async def allowed(self, access: Access, name: str = "") -> bool:
         return await self._ask("selfsubjectaccessreviews", {**_attributes(access, name)})
@@ -180,7 +180,7 @@ class ObjectClient:
         kind = ResourceKind("authorization.k8s.io", "v1", _REVIEW_KINDS[plural], plural, bool(namespace))
         frame = {"metadata": {"namespace": namespace}} if namespace else {}
         body = {**_type(kind), **frame, "spec": spec}
-        request = Request("POST", paths.collection(kind, namespace), "create", plural, body=body)
+        request = Request("POST", paths.collection_path(kind, namespace), "create", plural, body=body)
         return (await self._transport.send(request)).json()
 
     async def _write(

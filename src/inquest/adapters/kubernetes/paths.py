@@ -13,19 +13,19 @@ _WORD: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 """Groups, versions, plurals, namespaces."""
 
 
-def collection(kind: ResourceKind, namespace: str = "") -> str:
+def collection_path(kind: ResourceKind, namespace: str = "") -> str:
     """The path of all objects of a kind, in one namespace where one is given."""
     root = f"/apis/{_word(kind.group)}" if kind.group else "/api"
     place = f"/namespaces/{_word(namespace)}" if kind.namespaced and namespace else ""
     return f"{root}/{_word(kind.version)}{place}/{_word(kind.plural)}"
 
 
-def item(kind: ResourceKind, name: str, namespace: str = "", subresource: str = "") -> str:
+def item_path(kind: ResourceKind, name: str, namespace: str = "", subresource: str = "") -> str:
     """The path of one object; a namespaced one needs its namespace."""
     if kind.namespaced and not namespace:
         raise Invalid(f"{kind.kind} {name!r} needs a namespace")
     beyond = f"/{_word(subresource)}" if subresource else ""
-    return f"{collection(kind, namespace)}/{_name(name)}{beyond}"
+    return f"{collection_path(kind, namespace)}/{_name(name)}{beyond}"
 
 
 def _word(text: str) -> str:

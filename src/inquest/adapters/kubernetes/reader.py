@@ -36,13 +36,13 @@ class ClusterReader:
         return _readable(kind)
 
     async def get(self, kind: ResourceKind, name: str, namespace: str = "") -> Json:
-        path = paths.item(_readable(kind), name, namespace)
+        path = paths.item_path(_readable(kind), name, namespace)
         return (await self._transport.send(Request("GET", path, "get", kind.plural))).json()
 
     async def list(
         self, kind: ResourceKind, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = 500
     ) -> Listing:
-        path = paths.collection(_readable(kind), namespace)
+        path = paths.collection_path(_readable(kind), namespace)
         return await read_list(self._transport, kind, path, labels=labels, fields=fields, limit=limit)
 
     async def logs(
@@ -59,7 +59,7 @@ class ClusterReader:
         query = {"container": container, "tailLines": str(tail_lines), "limitBytes": str(limit_bytes)}
         query |= {"previous": "true"} if previous else {}
         query |= {"sinceSeconds": str(since_seconds)} if since_seconds else {}
-        path = paths.item(POD, pod, namespace, "log")
+        path = paths.item_path(POD, pod, namespace, "log")
         # The server keeps to limitBytes; the bound here is for one that does not.
         request = Request("GET", path, "get", "pods/log", query, accept="*/*", max_bytes=2 * limit_bytes + 4096)
         return (await self._transport.send(request)).text()
@@ -77,9 +77,9 @@ class ClusterReader:
 
         An empty one says that all that there were have been told.
         """
-        path = paths.collection(_readable(kind), namespace)
+        path = paths.collection_path(_readable(kind), namespace)
         version = ""
-        async for page in pages(self._transport, kind, path, fields=fields, limit=None):
+        async for page in read_pages(self._transport, kind, path, fields=fields, limit=None):
             version = page.resource_version
             for found in page.items:
                 yield ObjectChange(found)
@@ -124,12 +124,12 @@ async def read_list(
 ) -> Listing:
     """Read pages up to the limit; a list that expired on the way is read again, once."""
     try:
-        return await _gathered(pages(transport, kind, path, labels=labels, fields=fields, limit=limit))
+        return await _gathered(read_pages(transport, kind, path, labels=labels, fields=fields, limit=limit))
     except Expired:
-        return await _gathered(pages(transport, kind, path, labels=labels, fields=fields, limit=limit))
+        return await _gathered(read_pages(transport, kind, path, labels=labels, fields=fields, limit=limit))
 
 
-async def pages(
+async def read_pages(
     transport: Transport, kind: ResourceKind, path: str, *, labels: str = "", fields: str = "", limit: int | None
 ) -> AsyncIterator[Listing]:
     """One page after the other; a page is complete when none follows it."""

@@ -27,7 +27,7 @@ from multidict import CIMultiDict
 
 from inquest import errors
 from inquest.adapters.kubernetes.bodies import APPLY, apply_body
-from inquest.adapters.kubernetes.credentials import NOBODY_ELSE, Credentials, Source, given
+from inquest.adapters.kubernetes.credentials import NOBODY_ELSE, Credentials, Source, given_credentials
 from inquest.api.base import GROUP
 from inquest.api.manifests.rbac import INSTALL
 from inquest.ports.kubernetes import Json
@@ -269,7 +269,7 @@ class Transport:
         theirs = replace(
             await self.login(), token=token, token_file=None, cert_file="", key_file="", impersonate=NOBODY_ELSE
         )
-        asked = Transport(given(theirs), self._clock, self._random)
+        asked = Transport(given_credentials(theirs), self._clock, self._random)
         try:
             yield asked
         finally:

@@ -17,7 +17,7 @@ from inquest.adapters.llm.errors import CallFailed, EndpointFault, complaint_of,
 from inquest.adapters.llm.limiter import Limiter
 from inquest.adapters.llm.price import cost_of
 from inquest.adapters.llm.request import Dialect, body_of, dialect_of
-from inquest.adapters.llm.response import streamed, whole
+from inquest.adapters.llm.response import reply_from_body, reply_from_stream
 from inquest.adapters.llm.text_protocol import out_of_text
 from inquest.core.llm.messages import ModelReply, ModelRequest, Retry
 from inquest.core.redaction.redacted import Redacted
@@ -250,7 +250,7 @@ def _line(endpoint: ModelEndpoint, patience: Patience) -> _EndpointState:
 
 
 async def _at_once(client: AsyncOpenAI, body: dict[str, Any]) -> ModelReply:
-    return whole(await client.post(PATH, body=body, cast_to=object))
+    return reply_from_body(await client.post(PATH, body=body, cast_to=object))
 
 
 async def _in_pieces(client: AsyncOpenAI, body: dict[str, Any]) -> ModelReply:
@@ -260,8 +260,8 @@ async def _in_pieces(client: AsyncOpenAI, body: dict[str, Any]) -> ModelReply:
         if "json" in stream.response.headers.get("content-type", ""):
             # Some servers answer in one piece although they were asked for a stream.
             await stream.response.aread()
-            return whole(stream.response.json())
-        return await streamed(stream)
+            return reply_from_body(stream.response.json())
+        return await reply_from_stream(stream)
     finally:
         await stream.close()
 

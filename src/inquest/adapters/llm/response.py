@@ -114,7 +114,7 @@ class _Figures(_Shape):
 # --- whole and in pieces -----------------------------------------------------------------------------------------
 
 
-def whole(data: object) -> ModelReply:
+def reply_from_body(data: object) -> ModelReply:
     """The reply of a complete body; Unreadable, Refusal or Complained where it holds none."""
     answer = _shaped(data)
     if not answer.choices or answer.choices[0].message is None:
@@ -124,7 +124,7 @@ def whole(data: object) -> ModelReply:
     return parts.reply(reason="stop")
 
 
-async def streamed(pieces: AsyncIterator[object]) -> ModelReply:
+async def reply_from_stream(pieces: AsyncIterator[object]) -> ModelReply:
     """The reply of a stream; one that ends without a finish reason broke off."""
     parts = Parts()
     async for piece in pieces:

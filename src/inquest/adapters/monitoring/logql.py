@@ -8,7 +8,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from inquest.adapters.monitoring.selectors import STRING, Confinement, Selector, matchers_of, unreadable, with_matchers
+from inquest.adapters.monitoring.selectors import (
+    STRING,
+    Confinement,
+    Selector,
+    decline_unreadable,
+    matchers_of,
+    with_matchers,
+)
 from inquest.errors import Declined
 
 _PIECE: Final = re.compile(rf"(?P<string>{STRING})|(?P<brace>\{{)|(?P<other>[^\"'`{{}}#\\/]+|/(?![/*]))")
@@ -23,12 +30,12 @@ def selectors_of(text: str) -> tuple[Selector, ...]:
     while at < len(text):
         hit = _PIECE.match(text, at)
         if hit is None:
-            raise unreadable(text, at)
+            raise decline_unreadable(text, at)
         at = hit.end()
         if hit["brace"]:
             matchers, end = matchers_of(text, at)
             if "'" in _TEXTS.sub("", text[at:end]):
-                raise unreadable(text, at)
+                raise decline_unreadable(text, at)
             found.append(Selector("", matchers, at, braces=True))
             at = end
     if not found:
@@ -36,7 +43,7 @@ def selectors_of(text: str) -> tuple[Selector, ...]:
     return tuple(found)
 
 
-def confined(text: str, within: Confinement) -> str:
+def confine_logql(text: str, within: Confinement) -> str:
     """The query, every selector of which reads only streams of the case."""
     selectors = selectors_of(text)
     return with_matchers(text, selectors, [within.matchers_for(one) for one in selectors])

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from inquest.adapters.monitoring.http_client import StackClient, not_understood
-from inquest.adapters.monitoring.logql import confined
+from inquest.adapters.monitoring.logql import confine_logql
 from inquest.adapters.monitoring.selectors import Confinement
 from inquest.ports.kubernetes import Namespaces, SourceAnswer
 
@@ -26,7 +26,7 @@ class Loki:
     ) -> SourceAnswer:
         within = Confinement(self._label, namespaces if self._confine else None)
         parameters = [
-            ("query", confined(query, within)),
+            ("query", confine_logql(query, within)),
             ("start", str(nanoseconds(start))),
             ("end", str(nanoseconds(end))),
             ("limit", str(limit)),

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from inquest.adapters.monitoring.http_client import StackClient, not_understood
-from inquest.adapters.monitoring.promql import confined, confined_selector, selectors_of
+from inquest.adapters.monitoring.promql import confine_promql, confined_selector, selectors_of
 from inquest.adapters.monitoring.selectors import SECRETS, Confinement
 from inquest.api.base import rfc3339
 from inquest.errors import Declined
@@ -39,7 +39,7 @@ class Prometheus:
 
     async def query(self, query: str, namespaces: Namespaces, at: datetime) -> SourceAnswer:
         within = self._within(namespaces)
-        parameters = [("query", confined(query, within)), ("time", rfc3339(at)), *self._bounds()]
+        parameters = [("query", confine_promql(query, within)), ("time", rfc3339(at)), *self._bounds()]
         return await self._result("/api/v1/query", parameters, within)
 
     async def query_range(
@@ -47,7 +47,7 @@ class Prometheus:
     ) -> SourceAnswer:
         within = self._within(namespaces)
         spread = [*_between(start, end), ("step", f"{step:g}")]
-        parameters = [("query", confined(query, within)), *spread, *self._bounds()]
+        parameters = [("query", confine_promql(query, within)), *spread, *self._bounds()]
         return await self._result("/api/v1/query_range", parameters, within)
 
     async def series(

@@ -16,8 +16,8 @@ from inquest.adapters.monitoring.selectors import (
     SECRETS,
     Confinement,
     Selector,
+    decline_unreadable,
     matchers_of,
-    unreadable,
     with_matchers,
 )
 from inquest.errors import Declined
@@ -86,7 +86,7 @@ def selectors_of(text: str) -> tuple[Selector, ...]:
     reader = _Reader(text)
     reader.expression()
     if reader.now.kind != "end":
-        raise unreadable(text, reader.now.at)
+        raise decline_unreadable(text, reader.now.at)
     return tuple(reader.found)
 
 
@@ -99,12 +99,12 @@ def selector_of(text: str) -> Selector:
     return reader.found[0]
 
 
-def canonical(text: str) -> str:
+def canonical_promql(text: str) -> str:
     """The text with single blanks between its pieces: equal for what differs in white space only."""
     return " ".join(token.text for token in _tokens(text)).strip()
 
 
-def confined(text: str, within: Confinement) -> str:
+def confine_promql(text: str, within: Confinement) -> str:
     """The expression, every selector of which reads only what the case may; Declined where that cannot be done."""
     return _bound(text, selectors_of(text), within)
 
@@ -295,7 +295,7 @@ class _Reader:
         self._at += 1
 
     def _fault(self) -> Declined:
-        return unreadable(self._text, self.now.at)
+        return decline_unreadable(self._text, self.now.at)
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -305,7 +305,7 @@ def _tokens(text: str) -> Iterator[Token]:
     while at < len(text):
         hit = _TOKEN.match(text, at)
         if hit is None:
-            raise unreadable(text, at)
+            raise decline_unreadable(text, at)
         if hit.lastgroup != "space":
             yield Token(str(hit.lastgroup), hit[0], at)
         at = hit.end()

@@ -133,13 +133,13 @@ def matchers_of(text: str, start: int) -> tuple[tuple[Matcher, ...], int]:
     while not _closes(text, at):
         hit = _MATCHER.match(text, at)
         if hit is None:
-            raise unreadable(text, at)
+            raise decline_unreadable(text, at)
         found.append(_matcher(hit))
         at = hit.end()
         if text[at : at + 1] == ",":
             at += 1
         elif not _closes(text, at):
-            raise unreadable(text, at)
+            raise decline_unreadable(text, at)
     return tuple(found), text.index("}", at) + 1
 
 
@@ -175,7 +175,7 @@ def with_matchers(text: str, selectors: Sequence[Selector], added: Iterable[tupl
     return text
 
 
-def unreadable(text: str, at: int) -> Declined:
+def decline_unreadable(text: str, at: int) -> Declined:
     """The query is not sent, for nobody knows what it would read."""
     return Declined(
         f"the query cannot be read at position {at + 1}: {text[at : at + 20]!r}",

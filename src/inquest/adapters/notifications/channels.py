@@ -88,7 +88,7 @@ class WebhookReceiver:
         self._client, self._hook, self.name = client, hook, name
 
     async def deliver(self, notice: Redacted[Notice]) -> None:
-        await _posted(self._client, self._hook, asdict(notice.value) | {"text": text.mrkdwn(notice.value)})
+        await _posted(self._client, self._hook, asdict(notice.value) | {"text": text.chat_text(notice.value)})
 
 
 class SlackReceiver:

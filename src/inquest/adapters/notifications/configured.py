@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 
 from inquest.adapters.notifications.channels import Hook, Receiver, SlackReceiver, WebhookReceiver
-from inquest.adapters.notifications.routes import Route, Routed, routed
+from inquest.adapters.notifications.routes import Route, Routed, route_receiver
 from inquest.errors import Misconfigured
 from inquest.settings.base import opaque_parts
 from inquest.settings.notifications import NotificationSettings, ReceiverSettings, SmtpSettings
@@ -31,7 +31,7 @@ async def receivers_of(
         told += [WebhookReceiver(client, Hook(url)) for url in chosen.webhooks]
     for one in chosen.receivers:
         told.append(_mailer(one, one.smtp, learn, now) if one.smtp else await _poster(one, learn, stack))
-    return tuple(routed(receiver, routes) for receiver in told)
+    return tuple(route_receiver(receiver, routes) for receiver in told)
 
 
 async def _poster(chosen: ReceiverSettings, learn: Callable[[str], None], stack: AsyncExitStack) -> Receiver:

@@ -23,7 +23,7 @@ import aiosmtplib
 import structlog
 
 from inquest.adapters.notifications.channels import Begun, Learn, silent
-from inquest.adapters.notifications.text import part_of, parts, title
+from inquest.adapters.notifications.text import part_of, split_text, title_of_notice
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Misconfigured, Unavailable
 from inquest.ports.process import Notice
@@ -76,7 +76,7 @@ class MailReceiver:
     async def deliver(self, notice: Redacted[Notice]) -> None:
         """Unavailable, Misconfigured. What some recipients got is delivered: a repeat would reach them twice."""
         password = await asyncio.to_thread(self._mailbox.password)
-        pages = parts(notice.value)
+        pages = split_text(notice.value)
         for number in self._begun.left(notice.value.key, len(pages)):
             message = message_of(notice.value, self._mailbox, self._now(), number + 1)
             async with self._turns:
@@ -89,12 +89,12 @@ class MailReceiver:
 def message_of(notice: Notice, mailbox: Mailbox, now: datetime, number: int = 1) -> EmailMessage:
     """A whole message, the one of that number where the notice takes several; `policy.SMTP` refuses a line break
     in a header."""
-    pages = parts(notice)
+    pages = split_text(notice)
     key = notice.key if number == 1 else f"{notice.key}/{number}"
     message = EmailMessage(policy=SMTP)
     message["From"] = _address(mailbox.sender)
     message["To"] = [_address(one) for one in mailbox.recipients]
-    message["Subject"] = f"[{notice.priority}] {title(notice)}{part_of(number, len(pages))}"
+    message["Subject"] = f"[{notice.priority}] {title_of_notice(notice)}{part_of(number, len(pages))}"
     message["Date"] = now
     message["Message-ID"] = f"<{hashlib.sha256(key.encode()).hexdigest()[:32]}@{_domain(mailbox.sender)}>"
     # No vacation notes and no loops (RFC 3834).

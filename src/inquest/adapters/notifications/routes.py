@@ -51,6 +51,6 @@ class Routed:
         return not self.routes or any(route.matches(notice) for route in self.routes)
 
 
-def routed(receiver: Receiver, routes: Sequence[Route]) -> Routed:
+def route_receiver(receiver: Receiver, routes: Sequence[Route]) -> Routed:
     """The receiver with those of the routes that name it."""
     return Routed(receiver, tuple(route for route in routes if receiver.name in route.receivers))

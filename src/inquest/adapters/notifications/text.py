@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from inquest.core.text import shown, visible
+from inquest.core.text import make_visible, shorten
 from inquest.ports.process import Notice
 
 MOST_CHAT: Final = 3000
@@ -23,31 +23,31 @@ _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'
 _CUT: Final = "\n… (cut)"
 
 
-def title(notice: Notice) -> str:
+def title_of_notice(notice: Notice) -> str:
     """What happened, on one line."""
-    return shown(" ".join(notice.title.split()), MOST_TITLE)
+    return shorten(" ".join(notice.title.split()), MOST_TITLE)
 
 
 def text(notice: Notice, most: int = MOST_BODY) -> str:
     """What happened or is asked, then the particulars; a text that was cut says so."""
-    whole = visible(f"{notice.title}\n{notice.body}")
-    return whole if len(whole) <= most else f"{shown(whole, most - len(_CUT))}{_CUT}"
+    whole = make_visible(f"{notice.title}\n{notice.body}")
+    return whole if len(whole) <= most else f"{shorten(whole, most - len(_CUT))}{_CUT}"
 
 
-def mrkdwn(notice: Notice) -> str:
+def chat_text(notice: Notice) -> str:
     """The same for a chat: our words, then the cluster's in a code block."""
     return _block(notice, text(notice, MOST_CHAT))
 
 
 def chat_parts(notice: Notice) -> tuple[str, ...]:
     """The whole for a chat, in as many messages as it takes."""
-    pages = parts(notice, MOST_CHAT)
+    pages = split_text(notice, MOST_CHAT)
     return tuple(_block(notice, page, number, len(pages)) for number, page in enumerate(pages, start=1))
 
 
-def parts(notice: Notice, most: int = MOST_BODY) -> tuple[str, ...]:
+def split_text(notice: Notice, most: int = MOST_BODY) -> tuple[str, ...]:
     """The whole text in pieces of so many characters at most, cut at line ends; what is beyond the last is said."""
-    rest, pages = visible(f"{notice.title}\n{notice.body}"), list[str]()
+    rest, pages = make_visible(f"{notice.title}\n{notice.body}"), list[str]()
     while rest and len(pages) < MOST_PARTS:
         page = _page(rest, most - len(_CUT))
         pages.append(page)
@@ -59,7 +59,7 @@ def _page(rest: str, room: int) -> str:
     """As many whole lines as fit; of a line that is longer than a page, as much as fits."""
     if len(rest) <= room:
         return rest
-    page = shown(rest, room) or rest[:room]
+    page = shorten(rest, room) or rest[:room]
     lines = page.rpartition("\n")[0]
     return lines if len(lines) > room // 2 else page
 

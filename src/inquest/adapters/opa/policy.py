@@ -190,7 +190,7 @@ def _sentence(error: Exception) -> str:
     return f"OPA cannot be reached: {type(error).__name__}"
 
 
-def restricted(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+def restrict_capabilities(capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """OPA's own capabilities without network, clock, chance and environment: a ruling depends on its input alone."""
     allowed = [found for found in capabilities["builtins"] if not found.get("nondeterministic")]
     return {**capabilities, "builtins": allowed, "allow_net": []}

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Self
 
-from inquest.adapters.opa.policy import POLICY_ID, OpaAddress, hash_of_policy, restricted
+from inquest.adapters.opa.policy import POLICY_ID, OpaAddress, hash_of_policy, restrict_capabilities
 from inquest.errors import Misconfigured, Unavailable
 
 START_SECONDS: Final = 15.0
@@ -186,7 +186,9 @@ class OpaProcess:
             raise Misconfigured(f"{self._binary} cannot be run: {error.strerror}") from error
         if code != 0:
             raise Misconfigured(f"{self._binary} is no OPA: {output[:200]}")
-        await asyncio.to_thread(self._file("capabilities.json").write_text, json.dumps(restricted(json.loads(output))))
+        await asyncio.to_thread(
+            self._file("capabilities.json").write_text, json.dumps(restrict_capabilities(json.loads(output)))
+        )
 
     # The process.
 

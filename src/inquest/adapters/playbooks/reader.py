@@ -71,7 +71,7 @@ class _Shelf:
     faults: list[str] = field(default_factory=list)
 
 
-def library(own: Path | None = None) -> Library:
+def read_library(own: Path | None = None) -> Library:
     """The shipped playbooks and the user's; one of the same name replaces the shipped one."""
     shipped = _read(SHIPPED)
     mine = _read(own) if own is not None else _Shelf()

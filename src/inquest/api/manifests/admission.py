@@ -28,7 +28,7 @@ _API: Final = "admissionregistration.k8s.io/v1"
 _REQUESTS: Final = "remediationapprovalrequests"
 
 
-def render(
+def render_policies(
     namespace: str = NAMESPACE,
     service_account: str = SERVICE_ACCOUNT,
     execution_namespace: str = EXECUTION_NAMESPACE,

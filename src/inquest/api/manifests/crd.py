@@ -40,7 +40,7 @@ _KEPT: Final = (
 """All that a structural schema may say; the order is the order in the file."""
 
 
-def crds() -> dict[str, Schema]:
+def render_crds() -> dict[str, Schema]:
     """Every CRD by its file name."""
     return {f"{GROUP}_{entry.plural}.yaml": crd(entry) for entry in KINDS}
 

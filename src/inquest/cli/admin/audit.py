@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from inquest.cli.cases.records import in_pod
-from inquest.cli.output import say, warn
+from inquest.cli.output import print_lines, print_warning
 from inquest.datastorage.domain.hash_chain import BrokenLink
 from inquest.datastorage.store import archive, bundle
 from inquest.datastorage.store.database import Database, open_database
@@ -84,7 +84,7 @@ def export(
     chosen = Settings.load(settings)
     signer = _signer(key or chosen.audit.signing_key_file)
     manifest = _with_database(
-        chosen, lambda database: archive.written(database, folder, since=begin, until=end, sign=signer)
+        chosen, lambda database: archive.write_export(database, folder, since=begin, until=end, sign=signer)
     )
     print(_sum(manifest, folder))
 
@@ -117,11 +117,11 @@ def retire(
         raise Misconfigured("older-than-days: at least 1")
     now = datetime.now(UTC)
     done = _with_database(
-        chosen, lambda database: archive.retired(database, folder, now=now, older_than=shorter, sign=signer)
+        chosen, lambda database: archive.retire_chains(database, folder, now=now, older_than=shorter, sign=signer)
     )
     print(_sum(done.manifest, folder))
     for name in done.broken:
-        warn(f"kept, for its hashes do not hold: {name}")
+        print_warning(f"kept, for its hashes do not hold: {name}")
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
@@ -153,16 +153,16 @@ async def _opened(url: str, work: Callable[[Database], Awaitable[Outcome]]) -> O
 
 
 async def _verified(database: Database, earlier: bundle.Manifest | None) -> int:
-    found = await archive.checked(database)
+    found = await archive.check_chains(database)
     for finding in found.findings:
-        say(_line(finding))
+        print_lines(_line(finding))
     if found.unreadable:
-        say(f"a row cannot be read, behind {found.unreadable}")
+        print_lines(f"a row cannot be read, behind {found.unreadable}")
     lost = await archive.missing_heads(database, earlier) if earlier else ()
     for name in lost:
-        say(f"{name}: its last exported event is gone")
+        print_lines(f"{name}: its last exported event is gone")
     faults = len(found.findings) + len(lost) + bool(found.unreadable)
-    say(f"{found.chains} chains, {found.events} events: {f'{faults} faults' if faults else 'all hold'}")
+    print_lines(f"{found.chains} chains, {found.events} events: {f'{faults} faults' if faults else 'all hold'}")
     return 1 if faults else 0
 
 
@@ -174,13 +174,13 @@ def _line(finding: BrokenLink) -> str:
 
 def _verdict(folder: Path, public_key: Path | None) -> bundle.BundleCheck:
     try:
-        return bundle.verify(folder, _bytes(public_key))
+        return bundle.verify_bundle(folder, _bytes(public_key))
     except bundle.NotWhole as error:
         raise Misconfigured(f"{public_key}: {error}") from error
 
 
 def _told(verdict: bundle.BundleCheck, public_key: Path | None) -> int:
-    say(*verdict.faults)
+    print_lines(*verdict.faults)
     manifest = verdict.manifest
     if manifest is not None:
         end = f"{len(verdict.faults)} faults" if verdict.faults else "all hold"
@@ -193,7 +193,7 @@ def _told(verdict: bundle.BundleCheck, public_key: Path | None) -> int:
 def _manifest(folder: Path | None) -> bundle.Manifest | None:
     if folder is None:
         return None
-    verdict = bundle.verify(folder, None, signed=False)
+    verdict = bundle.verify_bundle(folder, None, signed=False)
     if verdict.manifest is None or verdict.faults:
         raise Misconfigured(f"{folder}: {verdict.faults[0]}")
     return verdict.manifest

@@ -35,7 +35,7 @@ def restore(file: Path, /, *, settings: Path | None = None) -> None:
     settings
         YAML file; `INQUEST_…` environment variables beat it.
     """
-    _done(store_backup.restore, file, settings)
+    _done(store_backup.restore_backup, file, settings)
     print(f"{file} is in place: start the service")
 
 

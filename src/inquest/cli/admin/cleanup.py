@@ -9,11 +9,11 @@ from cyclopts import Parameter
 from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.manifests.rbac import EXECUTION_NAMESPACE
 from inquest.api.names import EXECUTION_LABEL
-from inquest.cli.admin.cleanup_blocks import Blocker, CleanupAction, Remains, blocking, job_namespaces
+from inquest.cli.admin.cleanup_blocks import Blocker, CleanupAction, Remains, find_blockers, job_namespaces
 from inquest.cli.admin.installation import place_of
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, OperatorOptions, Session, at_place
-from inquest.cli.output import machine_text, say
+from inquest.cli.output import machine_text, print_lines
 from inquest.controllers.ports import APPROVAL, EXECUTION, INVESTIGATION, JOB, LEASE
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, NotFound, UnknownKind
@@ -51,15 +51,15 @@ def cleanup(
     """
 
     async def work(at: Session) -> Exit:
-        found = blocking(await _looked_at(at, place.namespace, home.operator_namespace, execution_namespace))
+        found = find_blockers(await _looked_at(at, place.namespace, home.operator_namespace, execution_namespace))
         chosen = (SAFE | {CleanupAction.DELETE_JOB} if kill_jobs else SAFE) if yes else frozenset[CleanupAction]()
         done = [await _done(at, one) if one.deed in chosen else "" for one in found]
         told = list(zip(found, done, strict=True))
         if output == "text":
             lines = [line for one, deed in told for line in _lines(one, deed)]
-            say(*(lines or ["nothing is in the way"]))
+            print_lines(*(lines or ["nothing is in the way"]))
         else:
-            say(machine_text({"blocking": [_document(one, deed) for one, deed in told]}, output))
+            print_lines(machine_text({"blocking": [_document(one, deed) for one, deed in told]}, output))
         return Exit.NO if found else Exit.OK
 
     return at_place(place, work)

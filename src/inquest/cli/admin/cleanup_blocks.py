@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.names import EXECUTION_LABEL
-from inquest.cli.admin.doctor_checks import word
+from inquest.cli.admin.doctor_checks import shell_word
 from inquest.cli.admin.installation import ENDED, REPLICA, is_renewed, place_of
 
 Json = Mapping[str, Any]
@@ -75,7 +75,7 @@ def job_namespaces(executions: Sequence[Json], usual: str) -> tuple[str, ...]:
     return tuple(sorted({usual, *(str(job["namespace"]) for job in jobs if job.get("namespace"))}))
 
 
-def blocking(found: Remains) -> tuple[Blocker, ...]:
+def find_blockers(found: Remains) -> tuple[Blocker, ...]:
     """In the order in which they have to go."""
     return (*_cases(found), *_requests(found), *_jobs(found), *_finalizers(found), *_leases(found))
 
@@ -138,7 +138,7 @@ _FREED: Final = '{"metadata":{"finalizers":null}}'
 def _leases(found: Remains) -> Iterator[Blocker]:
     for one in _replicas(found):
         if is_renewed(one, found.now):
-            scale = f"kubectl scale deployment/inquest --replicas=0 -n {word(one['metadata']['namespace'])}"
+            scale = f"kubectl scale deployment/inquest --replicas=0 -n {shell_word(one['metadata']['namespace'])}"
             yield Blocker("Lease", one, "is of a replica that lives; stop it last", scale, CleanupAction.NONE)
         else:
             command = f"kubectl delete lease {_named(one)}"
@@ -159,7 +159,7 @@ def _execution(job: Json) -> str:
 
 
 def _named(one: Json) -> str:
-    return f"{word(one['metadata']['name'])} -n {word(one['metadata'].get('namespace', ''))}"
+    return f"{shell_word(one['metadata']['name'])} -n {shell_word(one['metadata'].get('namespace', ''))}"
 
 
-__all__ = ["Blocker", "CleanupAction", "Remains", "blocking", "job_namespaces"]
+__all__ = ["Blocker", "CleanupAction", "Remains", "find_blockers", "job_namespaces"]

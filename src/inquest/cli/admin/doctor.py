@@ -10,11 +10,11 @@ from cyclopts import Parameter
 
 from inquest import __version__
 from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, SERVICE_ACCOUNT, RequiredAccess
-from inquest.cli.admin.doctor_checks import CheckResult, Level, examine
+from inquest.cli.admin.doctor_checks import CheckResult, Level, examine_installation
 from inquest.cli.admin.installation import Installation, Listed, Unread, is_running
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, OperatorOptions, Session, at_place
-from inquest.cli.output import machine_text, say
+from inquest.cli.output import machine_text, print_lines
 from inquest.controllers.ports import (
     ACTION_TYPE,
     ADMISSION_BINDING,
@@ -74,11 +74,11 @@ def doctor(
 
     async def work(at: Session) -> Exit:
         seen = await looked_at(at, home.operator_namespace, execution_namespace, service_account)
-        found = examine(seen)
+        found = examine_installation(seen)
         if output == "text":
-            say(*(line for one in found for line in _lines(one)))
+            print_lines(*(line for one in found for line in _lines(one)))
         else:
-            say(machine_text({"findings": [_document(one) for one in found]}, output))
+            print_lines(machine_text({"findings": [_document(one) for one in found]}, output))
         return _exit(found)
 
     return at_place(place, work)

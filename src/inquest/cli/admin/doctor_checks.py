@@ -15,8 +15,8 @@ from typing import Final
 
 from inquest.api.base import GROUP
 from inquest.api.manifests.admission import not_in_force
-from inquest.api.manifests.admission import render as admission_policies
-from inquest.api.manifests.crd import crds
+from inquest.api.manifests.admission import render_policies as admission_policies
+from inquest.api.manifests.crd import render_crds
 from inquest.api.manifests.rbac import CONFINED_BINDING, INSTALL, INVESTIGATOR_ACCOUNT
 from inquest.api.names import FAULTS_ANNOTATION, MANAGED_LABEL, VERSION_ANNOTATION
 from inquest.api.registry import PLURALS
@@ -28,8 +28,8 @@ from inquest.cli.admin.installation import (
     Json,
     Unread,
     is_renewed,
+    list_replicas,
     place_of,
-    replicas,
     time_from,
 )
 from inquest.core.signals.scope import is_managed
@@ -62,7 +62,7 @@ LONG_OPEN: Final = timedelta(hours=1)
 LONG_PENDING: Final = timedelta(minutes=10)
 
 
-def examine(seen: Installation) -> tuple[CheckResult, ...]:
+def examine_installation(seen: Installation) -> tuple[CheckResult, ...]:
     """Every check in the order in which things have to be mended; a check without a finding says OK."""
     if _is_absent(seen):
         message = "Inquest's kinds are not installed in this cluster; every other check rests on them and is left out"
@@ -91,7 +91,7 @@ def _is_absent(seen: Installation) -> bool:
 
 def _kinds(seen: Installation) -> Iterator[CheckResult]:
     there = {one["metadata"]["name"]: one for one in seen.items("customresourcedefinitions")}
-    for wanted in crds().values():
+    for wanted in render_crds().values():
         name = wanted["metadata"]["name"]
         if name not in there:
             yield CheckResult("kinds", Level.FAULT, f"{name} is missing", _APPLY_CRDS)
@@ -136,7 +136,7 @@ def _policies(seen: Installation) -> Iterator[CheckResult]:
 
 
 def _operator(seen: Installation) -> Iterator[CheckResult]:
-    leases = replicas(seen)
+    leases = list_replicas(seen)
     alive = [one for one in leases if is_renewed(one, seen.now)]
     if not alive:
         last = max((str(one["spec"].get("renewTime", "")) for one in leases), default="")
@@ -232,11 +232,15 @@ def _accounts(seen: Installation) -> Iterator[CheckResult]:
         place = f"-n {seen.execution_namespace}"
         if name and name not in there:
             message = f"{place_of(one)} runs as {name}, which is missing in {seen.execution_namespace}"
-            yield CheckResult("accounts", Level.FAULT, message, f"kubectl create serviceaccount {word(name)} {place}")
+            yield CheckResult(
+                "accounts", Level.FAULT, message, f"kubectl create serviceaccount {shell_word(name)} {place}"
+            )
         elif name and name not in bound:
             message = f"{place_of(one)} runs as {name}, to which no role is bound"
             subject = f"system:serviceaccount:{seen.execution_namespace}:{name}"
-            yield CheckResult("accounts", Level.WARNING, message, f"kubectl auth can-i --list --as={word(subject)}")
+            yield CheckResult(
+                "accounts", Level.WARNING, message, f"kubectl auth can-i --list --as={shell_word(subject)}"
+            )
 
 
 def _bound_accounts(seen: Installation) -> Iterator[str]:
@@ -279,7 +283,9 @@ def _deciders(seen: Installation) -> Iterator[CheckResult]:
             return None
         namespace = one["metadata"].get("namespace", "")
         message = f"{place_of(one)} is open, and nobody but a cluster administrator may decide it"
-        fix = f"kubectl create rolebinding approver -n {word(namespace)} --clusterrole=inquest-approver --user=NAME"
+        fix = (
+            f"kubectl create rolebinding approver -n {shell_word(namespace)} --clusterrole=inquest-approver --user=NAME"
+        )
         return CheckResult("deciders", Level.FAULT, message, fix)
 
     yield from _some("deciders", seen.items("remediationapprovalrequests"), told)
@@ -455,10 +461,11 @@ def _some(part: str, items: Iterable[Json], told: Callable[[Json], CheckResult |
 
 
 def _describe(short: str, one: Json) -> str:
-    return f"kubectl describe {short} -n {word(one['metadata'].get('namespace', ''))} {word(one['metadata']['name'])}"
+    meta = one["metadata"]
+    return f"kubectl describe {short} -n {shell_word(meta.get('namespace', ''))} {shell_word(meta['name'])}"
 
 
-def word(text: object) -> str:
+def shell_word(text: object) -> str:
     """Names of the cluster are data: none of them ends a word of a command that somebody copies."""
     return shlex.quote(str(text))
 

@@ -56,10 +56,10 @@ MOST_NAMED: Final = 10
 
 def is_running(seen: Installation) -> bool:
     """Whether a replica proves that it lives."""
-    return any(is_renewed(one, seen.now) for one in replicas(seen))
+    return any(is_renewed(one, seen.now) for one in list_replicas(seen))
 
 
-def replicas(seen: Installation) -> list[Json]:
+def list_replicas(seen: Installation) -> list[Json]:
     return [one for one in seen.items("leases") if one["metadata"]["name"].startswith(REPLICA)]
 
 

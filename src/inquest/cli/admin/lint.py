@@ -12,12 +12,12 @@ import yaml
 from cyclopts import Parameter
 
 from inquest.adapters.yaml_fault import yaml_fault
-from inquest.cli.admin.lint_rules import UNCHECKED, Given, LintFault, faults, is_of_others
+from inquest.cli.admin.lint_rules import UNCHECKED, Given, LintFault, find_faults, is_of_others
 from inquest.cli.exits import Exit
-from inquest.cli.output import machine_text, say, warn
+from inquest.cli.output import machine_text, print_lines, print_warning
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured
-from inquest.presentation.branches import counted
+from inquest.presentation.branches import count_of
 from inquest.replay.player import default_catalogue
 
 STDIN: Final = "-"
@@ -55,14 +55,14 @@ def lint(
         raise Misconfigured(
             "name a file with Signals, ActionTypes or RemediationWorkflows, or - for the standard input"
         )
-    found = faults(Given([one.body for one in written], _known_actions(), _is_secret))
+    found = find_faults(Given([one.body for one in written], _known_actions(), _is_secret))
     if output == "text":
-        say(*(f"{_place(written, one)}: {_level(one)}{one.field}: {one.rule}" for one in found))
-        warn(f"{_sum(written, found)}; {UNCHECKED}")
+        print_lines(*(f"{_place(written, one)}: {_level(one)}{one.field}: {one.rule}" for one in found))
+        print_warning(f"{_sum(written, found)}; {UNCHECKED}")
     else:
         passed = sum(is_of_others(one.body) for one in written)
         findings = [_document(written, one) for one in found]
-        say(machine_text({"findings": findings, "passedOver": passed, "unchecked": UNCHECKED}, output))
+        print_lines(machine_text({"findings": findings, "passedOver": passed, "unchecked": UNCHECKED}, output))
     if unread:
         raise Misconfigured("; ".join(unread))
     return Exit.NO if any(not one.warning for one in found) else Exit.OK
@@ -70,8 +70,8 @@ def lint(
 
 def _sum(written: Sequence[Written], found: Sequence[LintFault]) -> str:
     others = sum(is_of_others(one.body) for one in written)
-    passed = f", {counted(others, 'document')} of other kinds passed over" if others else ""
-    return f"{counted(len(written) - others, 'document')}, {counted(len(found), 'finding')}{passed}"
+    passed = f", {count_of(others, 'document')} of other kinds passed over" if others else ""
+    return f"{count_of(len(written) - others, 'document')}, {count_of(len(found), 'finding')}{passed}"
 
 
 def _readable(file: str, unread: list[str]) -> list[Written]:

@@ -21,7 +21,7 @@ from inquest.api.signal import Signal
 from inquest.api.types import Environment, Priority, Severity
 from inquest.core.selection.parameter_rules import PARAMETER_RULES
 from inquest.core.selection.parameters import TARGET_PARAMETERS
-from inquest.core.text import compiled
+from inquest.core.text import compile_re2
 
 Json = Mapping[str, Any]
 Path = tuple[str | int, ...]
@@ -72,7 +72,7 @@ class Given:
     """Whether a text holds what looks like a secret."""
 
 
-def faults(given: Given) -> tuple[LintFault, ...]:
+def find_faults(given: Given) -> tuple[LintFault, ...]:
     """Of every document, in their order."""
     return tuple(fault for number, body in enumerate(given.documents) for fault in _of_one(given, number, body))
 
@@ -204,7 +204,7 @@ def _parameters(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
 
 def _patterns(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
     for place, one in enumerate(spec.get("parameters") or ()):
-        if fault := compiled(str(one.get("pattern") or ""))[1]:
+        if fault := compile_re2(str(one.get("pattern") or ""))[1]:
             yield LintFault(number, ("spec", "parameters", place, "pattern"), fault)
 
 
@@ -234,4 +234,4 @@ def _of_kind(given: Given, kind: str) -> list[Json]:
     return [one for one in bodies if isinstance(one.get("spec"), Mapping)]
 
 
-__all__ = ["UNCHECKED", "Given", "LintFault", "faults"]
+__all__ = ["UNCHECKED", "Given", "LintFault", "find_faults"]

@@ -24,7 +24,7 @@ from inquest.adapters.opa.process import OpaProcess, find_binary
 from inquest.api.types import RulingDecision
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.remediation.policy import Ruling, ruling
+from inquest.core.remediation.policy import Ruling, read_ruling
 from inquest.errors import Misconfigured
 from inquest.settings.settings import Settings
 from inquest.wiring import default_policy
@@ -129,7 +129,7 @@ async def _told(asked: OpaPolicy, path: Path, output: str) -> int:
         print(f"inquest: {error}", file=sys.stderr)
         return BAD
     answer = await asked.ask(Redactor().strings(case.input))
-    found = ruling(
+    found = read_ruling(
         answer, history=History(available=True), rests_on_fact=True, confidence_threshold=None, at=datetime.now(UTC)
     )
     faults = tuple(differences(case.expect, found)) if case.expect else ()

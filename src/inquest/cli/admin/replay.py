@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from inquest.cli.output import json_line, say, warn
+from inquest.cli.output import json_line, print_lines, print_warning
 from inquest.core.case import facts
 from inquest.core.case.case import Case, gaps_of, replies_in
 from inquest.core.diagnosis.diagnosis import Cause
 from inquest.core.evidence.evidence import Finding, Gap, Health
 from inquest.errors import InquestError
-from inquest.replay.player import KNOWN, Player, Result, folders, known_misses, playing
-from inquest.replay.scoring import Judged, Played, Share, Table, tabled
+from inquest.replay.player import KNOWN, Player, Result, case_folders, known_misses, open_player
+from inquest.replay.scoring import Judged, Played, Share, Table, tabulate
 from inquest.replay.yaml_pages import CaseFileError
 from inquest.settings.settings import Settings
 
@@ -31,8 +31,8 @@ async def replay(cases: Sequence[Path], settings: Settings, catalogue: Path | No
     """
     played: list[Played] = []
     known, expected_misses, status = known_misses(cases), 0, OK
-    async with playing(settings, catalogue, model) as player:
-        for folder in folders(cases):
+    async with open_player(settings, catalogue, model) as player:
+        for folder in case_folders(cases):
             result = await _played(player, folder)
             if result is None:
                 status = BAD
@@ -41,11 +41,11 @@ async def replay(cases: Sequence[Path], settings: Settings, catalogue: Path | No
             missed = result.judged is not None and not result.judged.holds
             expected_misses += missed and folder in known
             status = max(status, FAILED if missed and folder not in known else OK)
-            say(*([_json_line(result)] if output == "json" else _text_lines(result)))
+            print_lines(*([_json_line(result)] if output == "json" else _text_lines(result)))
     if output == "text" and played:
-        say("", table_text(tabled(played)))
+        print_lines("", table_text(tabulate(played)))
     if output == "text" and known:
-        say(f"{expected_misses} of them are not as expected, and known: {KNOWN} beside the cases says why.")
+        print_lines(f"{expected_misses} of them are not as expected, and known: {KNOWN} beside the cases says why.")
     return status
 
 
@@ -54,11 +54,11 @@ async def _played(player: Player, folder: Path) -> Result | None:
     try:
         return await player.play(folder)
     except CaseFileError as error:
-        warn(str(error))
+        print_warning(str(error))
     except InquestError as error:
-        warn(f"{folder}: {error.reason}: {error}")
+        print_warning(f"{folder}: {error.reason}: {error}")
     except Exception as error:  # a case that finds a fault of ours must not cost the others
-        warn(f"{folder}: {type(error).__name__}: {error}")
+        print_warning(f"{folder}: {type(error).__name__}: {error}")
     return None
 
 

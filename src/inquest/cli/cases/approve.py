@@ -16,10 +16,10 @@ from inquest.api.approval import Identity, RemediationApprovalRequest
 from inquest.api.base import GROUP
 from inquest.api.names import approval_name
 from inquest.api.types import ApprovalPhase, Decision
-from inquest.cli.cases.find import investigation_object, there
+from inquest.cli.cases.find import investigation_object, session_at
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, Session, at_place, seconds_of
-from inquest.cli.output import can_answer, one_line, room, say, warn
+from inquest.cli.output import can_answer, one_line, print_lines, print_warning, terminal_width
 from inquest.controllers.ports import APPROVAL, INVESTIGATION
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
@@ -110,14 +110,14 @@ async def _decided(at: Session, name: str, decision: Decision, reason: str, yes:
         found = await _request(at, name)
     except Forbidden as error:
         raise Forbidden(f"{error}: {_binding(at, who.user)}") from error
-    at = there(at, found)
+    at = session_at(at, found)
     request = RemediationApprovalRequest.from_object(found)
     _must_be_open(request)
     await _must_be_allowed(at, who.user, request)
-    say(*as_sections(proposal(request), room()), "")
+    print_lines(*as_sections(proposal(request), terminal_width()), "")
     word = "Approve" if decision is Decision.APPROVED else "Reject"
     if not yes and not _confirmed(f"{word} this as {who.user}?"):
-        warn("nothing was decided")
+        print_warning("nothing was decided")
         return Exit.NO
     return await _carried_out(at, found, decision, who, reason, waiting)
 
@@ -134,7 +134,7 @@ async def _carried_out(
     await at.kube.status.change(APPROVAL, found, said.carried(change), MANAGER)
     told = f"{request.name}: {decision} by {who.user}"
     if not last or not waiting.wanted:
-        say(f"{told}, {'not waited for' if last else f'{left} more must agree'}")
+        print_lines(f"{told}, {'not waited for' if last else f'{left} more must agree'}")
         return Exit.OK
     return await _taken_up(at, request, decision, told, waiting)
 
@@ -147,13 +147,13 @@ async def _taken_up(
             seen = await _closed(at, request)
     except TimeoutError:
         case = await _of_case(at, request)
-        warn(f"{told}, and not taken up within {waiting.text}{case}: `inquest doctor` looks at the operator")
+        print_warning(f"{told}, and not taken up within {waiting.text}{case}: `inquest doctor` looks at the operator")
         return Exit.NOT_TAKEN_UP
     if seen.status.phase == decision.value:
-        say(f"{told}, taken up")
+        print_lines(f"{told}, taken up")
         return Exit.OK
     ready = seen.status.condition("Ready")
-    warn(f"{told}, and not used: the request is {seen.status.phase}{f': {ready.message}' if ready else ''}")
+    print_warning(f"{told}, and not used: the request is {seen.status.phase}{f': {ready.message}' if ready else ''}")
     return Exit.NOT_TAKEN_UP
 
 
@@ -186,7 +186,7 @@ async def _request(at: Session, name: str) -> Json:
         return await at.kube.status.read(APPROVAL, word, at.namespace)
     except NotFound:
         found = await investigation_object(at, word)
-    at, case = there(at, found), str(found["metadata"]["name"])
+    at, case = session_at(at, found), str(found["metadata"]["name"])
     try:
         return await at.kube.status.read(APPROVAL, approval_name(case), at.namespace)
     except NotFound:

@@ -13,16 +13,16 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from inquest.api.investigation import Feedback, Investigation
-from inquest.cli.cases.find import investigation_object, there
-from inquest.cli.cases.records import out_of_reach, recorded, settings_of, tell_withheld
+from inquest.cli.cases.find import investigation_object, session_at
+from inquest.cli.cases.records import out_of_reach, read_record, settings_of, tell_withheld
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, Session, at_place
-from inquest.cli.output import is_terminal, say
+from inquest.cli.output import is_terminal, print_lines
 from inquest.core.case.case import Case
 from inquest.errors import Forbidden, Invalid, NotFound, UnknownKind
-from inquest.replay.export import export as write_folder
+from inquest.replay.export import export_case as write_folder
 from inquest.replay.export import files_of
-from inquest.replay.player import NotHere, named
+from inquest.replay.player import NotHere, named_case
 from inquest.settings.settings import Settings
 
 ARCHIVE: Final = Path("-")
@@ -63,7 +63,7 @@ def export(
         if output == ARCHIVE:
             _write_archive(case, feedback)
         else:
-            say(f"{len(write_folder(case, output, feedback))} files in {output}")
+            print_lines(f"{len(write_folder(case, output, feedback))} files in {output}")
         return Exit.OK
 
     kubeconfig = place.kubeconfig or str(chosen.kubernetes.kubeconfig or "")
@@ -77,21 +77,21 @@ async def _case(at: Session, chosen: Settings, name: str, *, direct: bool) -> Ca
     except NotFound:
         # By its Signal, perhaps; an Investigation that is gone is known by its uid alone.
         found = await investigation_object(at, word)
-        return await _stored(there(at, found), chosen, str(found["metadata"]["name"]), direct=direct)
+        return await _stored(session_at(at, found), chosen, str(found["metadata"]["name"]), direct=direct)
 
 
 async def _stored(at: Session, chosen: Settings, name: str, *, direct: bool) -> Case:
     """Through the API server; where nobody serves it there, or where it is wished, from where it lies."""
     if not direct:
         try:
-            case, withheld = await recorded(at, name)
+            case, withheld = await read_record(at, name)
         except UnknownKind:
             pass
         else:
             tell_withheld(withheld)
             return case
     try:
-        return await named(at.kube, chosen, at.namespace, name)
+        return await named_case(at.kube, chosen, at.namespace, name)
     except (NotHere, Forbidden) as error:
         raise out_of_reach(error, direct=direct) from error
 

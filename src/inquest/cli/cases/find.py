@@ -18,7 +18,7 @@ from inquest.api.signal import Signal
 from inquest.api.types import Phase
 from inquest.cli.exits import Exit
 from inquest.cli.options import Session
-from inquest.cli.output import warn
+from inquest.cli.output import print_warning
 from inquest.controllers.ports import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
 from inquest.core.case.case import Case
 from inquest.errors import Forbidden, Invalid, NotFound, Retryable
@@ -26,7 +26,7 @@ from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.presentation.case import CaseObjects
 from inquest.replay.case import CASE
 from inquest.replay.export import RECORDING, read_recording
-from inquest.replay.player import default_catalogue, playing, recorded_investigation
+from inquest.replay.player import default_catalogue, open_player, recorded_investigation
 from inquest.settings.settings import Settings
 
 T = TypeVar("T")
@@ -87,14 +87,14 @@ def _is_meant(found: Json, ref: ObjectRef) -> bool:
     return ref.uid is None or bool(found["metadata"].get("uid") == ref.uid)
 
 
-def there(at: Session, found: Json) -> Session:
+def session_at(at: Session, found: Json) -> Session:
     """The same connection where an object stands, and what belongs to it."""
     return Session(at.kube, str(found["metadata"]["namespace"]))
 
 
 async def told_of(at: Session, found: Json) -> CaseObjects:
     """The case of an Investigation, with what belongs to it."""
-    inv, at = Investigation.from_object(found), there(at, found)
+    inv, at = Investigation.from_object(found), session_at(at, found)
     ref = inv.spec.signal_ref
     return CaseObjects(
         inv,
@@ -112,7 +112,7 @@ async def _read(at: Session, kind: ResourceKind, name: str, parse: Callable[[Any
         return None
 
 
-async def watched(at: Session, name: str) -> AsyncIterator[CaseObjects]:
+async def follow_case(at: Session, name: str) -> AsyncIterator[CaseObjects]:
     """The case at each of its changes, up to its end; a connection that breaks is made again.
 
     NotFound once it is deleted.
@@ -130,7 +130,7 @@ async def watched(at: Session, name: str) -> AsyncIterator[CaseObjects]:
                 if told.has_ended:
                     return
         except Retryable as error:
-            warn(f"{error}; trying again")
+            print_warning(f"{error}; trying again")
             pause = min(PAUSE_LAST, 2 * pause)
         # Also after a good end: a server that ends every watch at once is not asked in a loop.
         await asyncio.sleep(pause)
@@ -183,7 +183,7 @@ async def recorded_case(folder: Path) -> Case:
     """What was recorded of it; a folder without a recording is played, without a model."""
     if (folder / RECORDING).is_file():
         return read_recording(folder)
-    async with playing(Settings.load(), default_catalogue()) as player:
+    async with open_player(Settings.load(), default_catalogue()) as player:
         return (await player.play(folder)).case
 
 

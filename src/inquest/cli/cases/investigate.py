@@ -14,11 +14,11 @@ from inquest.api.names import REQUESTER_ANNOTATION
 from inquest.api.signal import Signal
 from inquest.api.types import TERMINAL_PHASES, Severity, SignalPhase, SourceType
 from inquest.cli.cases.approve import MANAGER
-from inquest.cli.cases.find import case_of, investigation_object, there
+from inquest.cli.cases.find import case_of, investigation_object, session_at
 from inquest.cli.cases.show import watch_case
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, Session, at_place, seconds_of
-from inquest.cli.output import say, warn
+from inquest.cli.output import print_lines, print_warning
 from inquest.cli.target import target_of
 from inquest.controllers.ports import INVESTIGATION, SIGNAL
 from inquest.core.redaction.redactor import Redactor
@@ -84,12 +84,12 @@ def investigate(
             case = await _case_of(home, created)
         end = bound.when()
         left = None if end is None else end - asyncio.get_running_loop().time()
-        return await watch_case(there(home, case), str(case["metadata"]["name"]), left) if case else Exit.NO
+        return await watch_case(session_at(home, case), str(case["metadata"]["name"]), left) if case else Exit.NO
 
     try:
         return at_place(place, work)
     except TimeoutError:
-        warn("there is no case yet: is the operator there? `inquest list signals` says what became of it")
+        print_warning("there is no case yet: is the operator there? `inquest list signals` says what became of it")
         return Exit.TIMED_OUT
 
 
@@ -110,7 +110,7 @@ async def _created(at: Session, kind: ResourceKind, body: Json) -> str:
     obj = {"apiVersion": API_VERSION, "kind": kind.kind, "metadata": metadata, "spec": spec.value}
     created = await at.kube.status.create(kind, spec.carried(obj))
     name = str(created["metadata"]["name"])
-    say(f"{kind.kind.lower()}/{name} created in {at.namespace}")
+    print_lines(f"{kind.kind.lower()}/{name} created in {at.namespace}")
     return name
 
 
@@ -123,7 +123,7 @@ async def _signed(at: Session) -> Json:
 
 def _left(at: Session, name: str) -> Exit:
     """Nobody waits here: what to type for that is said."""
-    say(f"to see what becomes of it: inquest get {name} -n {at.namespace} --watch")
+    print_lines(f"to see what becomes of it: inquest get {name} -n {at.namespace} --watch")
     return Exit.OK
 
 
@@ -133,11 +133,11 @@ async def _case_of(at: Session, signal: str) -> Json | None:
         found = Signal.from_object(await at.kube.status.read(SIGNAL, signal, at.namespace))
         case, status = await case_of(at, found), found.status
         if case is not None:
-            say(f"{signal} is {status.phase}: {status.message}")
+            print_lines(f"{signal} is {status.phase}: {status.message}")
             return case
         if status.phase in (SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED, SignalPhase.BLOCKED):
             until = f" until {status.blocked_until:%Y-%m-%d %H:%M:%SZ}" if status.blocked_until else ""
-            warn(f"{signal} is {status.phase}{until}: {status.reason}: {status.message}")
+            print_warning(f"{signal} is {status.phase}{until}: {status.reason}: {status.message}")
             return None
         await asyncio.sleep(LOOK_SECONDS)
 
@@ -162,7 +162,7 @@ def cancel(
         if phase in ("Completed", "Failed", "Cancelled"):
             raise Conflict(f"{case} has ended: {phase}")
         await at.kube.status.change(INVESTIGATION, found, Redactor().strings({"spec": {"cancel": True}}), MANAGER)
-        say(f"{case} is being cancelled")
+        print_lines(f"{case} is being cancelled")
         return Exit.OK
 
     return at_place(place, work)
@@ -198,7 +198,7 @@ def feedback(
         who, told = (await at.kube.status.whoami()).user, Redactor().text(cause)
         said = {"verdict": str(verdict), "by": who, **({"cause": told.value} if cause else {})}
         await at.kube.status.change(INVESTIGATION, found, told.carried({"spec": {"feedback": said}}), MANAGER)
-        say(f"{case.name}: {verdict}, says {who}")
+        print_lines(f"{case.name}: {verdict}, says {who}")
         return Exit.OK
 
     return at_place(place, work)
@@ -237,7 +237,7 @@ def rerun(
         spec = {key: value for key, value in found["spec"].items() if key not in LEFT_OUT}
         metadata = {"name": name} if name else {"generateName": "again-"}
         body = {"metadata": metadata, "spec": spec | ({"model": model} if model else {})}
-        beside = there(at, found)
+        beside = session_at(at, found)
         again = await _created(beside, INVESTIGATION, body)
         return await watch_case(beside, again, most) if wait else _left(beside, again)
 

@@ -11,7 +11,7 @@ from inquest.api.base import GROUP
 from inquest.api.registry import KINDS
 from inquest.cli.exits import Exit
 from inquest.cli.options import ListOptions, Session, at_place
-from inquest.cli.output import machine_text, say, say_table, table_lines, warn
+from inquest.cli.output import machine_text, print_lines, print_warning, say_table, table_lines
 from inquest.controllers.ports import ACTION_TYPE, APPROVAL, EXECUTION, INVESTIGATION, SIGNAL, WORKFLOW
 from inquest.ports.kubernetes import Json, ResourceKind
 
@@ -76,7 +76,7 @@ def list_(
             found = await at.kube.status.table(kind, namespace, labels=place.selector)
             _print_table(found, kind, wide=output == "wide", namespace=namespace)
         else:
-            say(*_written(await at.kube.status.list(kind, namespace, labels=place.selector), kind, output))
+            print_lines(*_written(await at.kube.status.list(kind, namespace, labels=place.selector), kind, output))
         return Exit.OK
 
     return at_place(place, work)
@@ -85,16 +85,16 @@ def list_(
 def _print_table(found: Json, kind: ResourceKind, *, wide: bool, namespace: str) -> None:
     if not found["rows"]:
         here = f"namespace {namespace}; -A looks in all of them" if namespace else "any namespace"
-        warn(f"there are no {kind.plural} in {here}")
+        print_warning(f"there are no {kind.plural} in {here}")
         return
-    header, rows = columns(found, wide=wide, everywhere=not namespace)
+    header, rows = table_columns(found, wide=wide, everywhere=not namespace)
     if wide:
-        say(*table_lines(header, rows))
+        print_lines(*table_lines(header, rows))
     else:
         say_table(header, rows, SPARE, "-o wide shows all")
 
 
-def columns(found: Json, *, wide: bool, everywhere: bool) -> tuple[list[str], list[list[str]]]:
+def table_columns(found: Json, *, wide: bool, everywhere: bool) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the API server's table; what is not wide has priority 0."""
     shown = [number for number, one in enumerate(found["columnDefinitions"]) if wide or not one.get("priority")]
     head = [str(found["columnDefinitions"][number]["name"]).upper() for number in shown]

@@ -11,13 +11,13 @@ from pathlib import Path
 from inquest.adapters.kubernetes.evidence import withheld_of
 from inquest.api.names import API_SERVICE
 from inquest.cli.options import Session
-from inquest.cli.output import warn
+from inquest.cli.output import print_warning
 from inquest.core.case.case import Case
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus
 from inquest.core.reporting.archive import case_from_records
 from inquest.errors import Forbidden, InquestError, Misconfigured, Unavailable, UnknownKind
 from inquest.ports.kubernetes import Json
-from inquest.replay.player import NotHere, stored
+from inquest.replay.player import NotHere, stored_case
 from inquest.settings.settings import Settings
 
 
@@ -29,7 +29,7 @@ class DisclosedEvidence:
     withheld: Mapping[str, str] = field(default_factory=dict)
 
 
-async def pieces(
+async def read_evidence(
     at: Session, settings: Settings, uid: str, name: str, number: str, *, direct: bool
 ) -> DisclosedEvidence:
     """All pieces, or one with its text; `direct`: past the API server, where the settings say that they lie."""
@@ -40,7 +40,7 @@ async def pieces(
         except UnknownKind:
             pass
     try:
-        return DisclosedEvidence((await stored(at.kube, settings, uid)).evidence)
+        return DisclosedEvidence((await stored_case(at.kube, settings, uid)).evidence)
     except (NotHere, Forbidden) as error:
         raise out_of_reach(error, direct=direct) from error
 
@@ -50,7 +50,7 @@ async def _asked(at: Session, name: str, number: str) -> Json:
     return await (files.piece(at.namespace, name, number) if number else files.index(at.namespace, name))
 
 
-async def recorded(at: Session, name: str) -> tuple[Case, Mapping[str, str]]:
+async def read_record(at: Session, name: str) -> tuple[Case, Mapping[str, str]]:
     """A whole case as this person may have it, and what is withheld from it; UnknownKind where nobody serves it."""
     with _explained():
         records, withheld = await at.kube.case_files.record(at.namespace, name)
@@ -63,7 +63,7 @@ def tell_withheld(withheld: Mapping[str, str]) -> None:
     for name, why in withheld.items():
         reasons.setdefault(why, []).append(name)
     for why, names in reasons.items():
-        warn(f"withheld: {', '.join(names)}: {why}")
+        print_warning(f"withheld: {', '.join(names)}: {why}")
 
 
 @contextmanager
@@ -115,4 +115,12 @@ def in_pod(words: str, namespace: str) -> str:
     return f"{pod} -- {program} {words} --settings /etc/inquest/settings.yaml"
 
 
-__all__ = ["DisclosedEvidence", "in_pod", "out_of_reach", "pieces", "recorded", "settings_of", "tell_withheld"]
+__all__ = [
+    "DisclosedEvidence",
+    "in_pod",
+    "out_of_reach",
+    "read_evidence",
+    "read_record",
+    "settings_of",
+    "tell_withheld",
+]

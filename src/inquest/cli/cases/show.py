@@ -15,30 +15,39 @@ from rich.text import Text
 from inquest.api.base import GROUP, rfc3339
 from inquest.cli.cases.find import (
     exit_of_case,
+    follow_case,
     investigation_object,
     recorded_case,
     recorded_folder,
     recorded_told,
-    there,
+    session_at,
     told_of,
-    watched,
 )
-from inquest.cli.cases.list import columns, without_managed_fields
-from inquest.cli.cases.records import DisclosedEvidence, pieces, settings_of, tell_withheld
+from inquest.cli.cases.list import table_columns, without_managed_fields
+from inquest.cli.cases.records import DisclosedEvidence, read_evidence, settings_of, tell_withheld
 from inquest.cli.cases.watch import text_line
 from inquest.cli.exits import Exit
-from inquest.cli.options import KubeOptions, Session, at_place, connected, seconds_of
-from inquest.cli.output import is_terminal, machine_text, room, say, say_table, table_lines, warn, within
+from inquest.cli.options import KubeOptions, Session, at_place, open_session, seconds_of
+from inquest.cli.output import (
+    fit_lines,
+    is_terminal,
+    machine_text,
+    print_lines,
+    print_warning,
+    say_table,
+    table_lines,
+    terminal_width,
+)
 from inquest.controllers.ports import INVESTIGATION
 from inquest.core.evidence.evidence import Evidence
 from inquest.errors import InquestError, Misconfigured, NotFound
 from inquest.ports.kubernetes import Json
-from inquest.presentation.branches import Section, State, branches
+from inquest.presentation.branches import Section, State, text_nodes
 from inquest.presentation.case import CaseObjects
 from inquest.presentation.drawing import as_markdown, as_sections, as_tree
 from inquest.presentation.explanation import explanation_of
-from inquest.presentation.stream import news, resumed
-from inquest.presentation.tree import tree
+from inquest.presentation.stream import news_for, resume_reader
+from inquest.presentation.tree import case_tree
 from inquest.replay.player import recorded_investigation
 from inquest.settings.settings import Settings
 
@@ -80,17 +89,17 @@ def get(
     """
     folder = recorded_folder(name)
     if folder is not None:
-        say(*as_tree(tree(asyncio.run(recorded_told(folder))), room()))
+        print_lines(*as_tree(case_tree(asyncio.run(recorded_told(folder))), terminal_width()))
         return Exit.OK
 
     async def work(at: Session) -> Exit:
         found = await investigation_object(at, name)
         if watch:
-            return await watch_case(there(at, found), str(found["metadata"]["name"]), seconds_of(timeout))
+            return await watch_case(session_at(at, found), str(found["metadata"]["name"]), seconds_of(timeout))
         if output == "tree":
-            say(*as_tree(tree(await told_of(at, found)), room()))
+            print_lines(*as_tree(case_tree(await told_of(at, found)), terminal_width()))
         else:
-            await _show_object(there(at, found), found, output)
+            await _show_object(session_at(at, found), found, output)
         return Exit.OK
 
     return at_place(place, work)
@@ -99,12 +108,12 @@ def get(
 async def _show_object(at: Session, found: Json, output: GetOutput) -> None:
     name = str(found["metadata"]["name"])
     if output == "name":
-        say(f"investigation.{GROUP}/{name}")
+        print_lines(f"investigation.{GROUP}/{name}")
     elif output == "wide":
         table = await at.kube.status.table(INVESTIGATION, at.namespace, name=name)
-        say(*table_lines(*columns(table, wide=True, everywhere=False)))
+        print_lines(*table_lines(*table_columns(table, wide=True, everywhere=False)))
     else:
-        say(machine_text(without_managed_fields(found), "yaml" if output == "yaml" else "json"))
+        print_lines(machine_text(without_managed_fields(found), "yaml" if output == "yaml" else "json"))
 
 
 # --- watching -----------------------------------------------------------------------------------------------
@@ -116,29 +125,29 @@ async def watch_case(at: Session, name: str, seconds: float | None) -> Exit:
         async with asyncio.timeout(seconds):
             told = await (_live if is_terminal() else _lines)(at, name)
     except TimeoutError:
-        warn(f"{name} has not ended yet")
+        print_warning(f"{name} has not ended yet")
         return Exit.TIMED_OUT
-    say(*as_tree(tree(told), room()))
+    print_lines(*as_tree(case_tree(told), terminal_width()))
     return exit_of_case(told)
 
 
 async def _live(at: Session, name: str) -> CaseObjects:
     last: CaseObjects | None = None
     with Live(auto_refresh=False, transient=True) as shown:
-        async for last in watched(at, name):
+        async for last in follow_case(at, name):
             width, height = shown.console.size
             # One row is left for the cursor.
-            lines = within(as_tree(tree(last), width), width, height - 1)
+            lines = fit_lines(as_tree(case_tree(last), width), width, height - 1)
             shown.update(_coloured(lines), refresh=True)
     return _there(last, name)
 
 
 async def _lines(at: Session, name: str) -> CaseObjects:
     last: CaseObjects | None = None
-    reader = resumed(0)
-    async for last in watched(at, name):
-        reader, told = news(last.investigation, reader)
-        say(*(text_line(one) for one in told))
+    reader = resume_reader(0)
+    async for last in follow_case(at, name):
+        reader, told = news_for(last.investigation, reader)
+        print_lines(*(text_line(one) for one in told))
     return _there(last, name)
 
 
@@ -179,7 +188,7 @@ def explain(
     name
         Investigation, or its Signal, or the folder of a recorded case.
     """
-    say(*as_sections(explanation_of(_case(name, place)), room()))
+    print_lines(*as_sections(explanation_of(_case(name, place)), terminal_width()))
     return Exit.OK
 
 
@@ -202,7 +211,7 @@ def report(
     told = _case(name, place)
     lines = as_markdown(f"Incident: {told.investigation.spec.signal.name}", (_facts(told), *explanation_of(told)))
     if file is None:
-        say(*lines)
+        print_lines(*lines)
     else:
         _written(file, "\n".join(lines) + "\n")
     return Exit.OK
@@ -220,7 +229,7 @@ def _facts(told: CaseObjects) -> Section:
     status, inv = told.status, told.investigation
     times = {"began": status.started_at, "ended": status.completed_at}
     written = [f"{word} {rfc3339(at)}" for word, at in times.items() if at]
-    return Section("Summary", branches(f"Investigation {inv.namespace}/{inv.name}", *written))
+    return Section("Summary", text_nodes(f"Investigation {inv.namespace}/{inv.name}", *written))
 
 
 def _case(name: str, place: KubeOptions) -> CaseObjects:
@@ -270,10 +279,10 @@ async def _evidence(name: str, number: str, settings: Settings, place: KubeOptio
     if folder is not None:
         case = await recorded_case(folder)
         return _print(CaseObjects(recorded_investigation(case)), number, DisclosedEvidence(case.evidence))
-    async with connected(place) as at:
+    async with open_session(place) as at:
         found = await investigation_object(at, name)
         told = await told_of(at, found)
-        return _print(told, number, await _held(there(at, found), told, number, settings, direct=direct))
+        return _print(told, number, await _held(session_at(at, found), told, number, settings, direct=direct))
 
 
 async def _held(
@@ -284,10 +293,10 @@ async def _held(
     Said only where one text is asked for: the list does without.
     """
     try:
-        return await pieces(at, settings, told.investigation.uid, told.name, number, direct=direct)
+        return await read_evidence(at, settings, told.investigation.uid, told.name, number, direct=direct)
     except InquestError as error:
         if number:
-            warn(f"the text cannot be read: {error}")
+            print_warning(f"the text cannot be read: {error}")
         return None
 
 
@@ -304,9 +313,9 @@ def _print(told: CaseObjects, number: str, held: DisclosedEvidence | None) -> Ex
     if known is None and found is None:
         raise NotFound(f"{told.name} has no evidence {number}: without a number, all that it has are listed")
     if found is not None:
-        say(*_whole(found))
+        print_lines(*_whole(found))
         return Exit.OK
-    say(*(f"{claim.verdict}: “{claim.quote}”" for claim in told.status.claims if number in claim.evidence))
+    print_lines(*(f"{claim.verdict}: “{claim.quote}”" for claim in told.status.claims if number in claim.evidence))
     return Exit.NOT_FOUND
 
 

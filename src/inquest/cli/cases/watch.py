@@ -9,15 +9,15 @@ from cyclopts import Parameter
 
 from inquest.adapters.clock import SystemClock
 from inquest.api.investigation import Investigation
-from inquest.cli.cases.find import investigation_object, there
+from inquest.cli.cases.find import investigation_object, session_at
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, Session, at_place
-from inquest.cli.output import json_line, say, warn
+from inquest.cli.output import json_line, print_lines, print_warning
 from inquest.controllers.ports import INVESTIGATION
 from inquest.errors import Retryable
 from inquest.ports.kubernetes import Objects
 from inquest.ports.process import Clock
-from inquest.presentation.stream import FollowEvent, FollowKind, Reader, news, resumed
+from inquest.presentation.stream import FollowEvent, FollowKind, Reader, news_for, resume_reader
 
 SECONDS: Final = 1.0
 """Between two looks at the status."""
@@ -48,10 +48,10 @@ def follow(
 
     async def work(at: Session) -> Exit:
         found = await investigation_object(at, investigation)
-        at, name = there(at, found), str(found["metadata"]["name"])
-        events = following(at.kube.status, SystemClock(), at.namespace, name, resumed(after))
+        at, name = session_at(at, found), str(found["metadata"]["name"])
+        events = following(at.kube.status, SystemClock(), at.namespace, name, resume_reader(after))
         async for told in events:
-            say(_json_line(told) if output == "json" else text_line(told))
+            print_lines(_json_line(told) if output == "json" else text_line(told))
         return Exit.OK
 
     return at_place(place, work)
@@ -69,10 +69,10 @@ async def following(
             failures += 1
             if failures > MAX_FAILURES:
                 raise
-            warn(str(error))
+            print_warning(str(error))
         else:
             failures = 0
-            reader, told = news(found, reader)
+            reader, told = news_for(found, reader)
             for one in told:
                 yield one
         if not reader.ended:

@@ -12,12 +12,12 @@ from inquest.api.conditions import ConditionValue, false, true
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.manifests.admission import not_in_force
-from inquest.api.manifests.admission import render as admission_policies
+from inquest.api.manifests.admission import render_policies as admission_policies
 from inquest.api.names import REQUESTER_ANNOTATION, approval_name, execution_name
 from inquest.api.types import ApprovalPhase, ApprovalState, VoidReason
-from inquest.controllers.guards import Guards, bare
+from inquest.controllers.guards import Guards, bare_reference
 from inquest.controllers.ports import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION, ControllerPorts
-from inquest.controllers.status import publish, redact_object
+from inquest.controllers.status import publish_status, redact_object
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.cluster.context import ResourceContext
@@ -59,7 +59,7 @@ class ApprovalController:
         found = RemediationApprovalRequest.from_object(raw)
         moment = decided_at(raw)
         view = await self._view(inv, case, found, moment, signal_resolved=signal_resolved)
-        same = context is not None and context.target == bare(found.spec.target)
+        same = context is not None and context.target == bare_reference(found.spec.target)
         stand = await self._judged(view, found, context if same else None)
         return RequestState(found, stand, found.spec.decided_by or "", moment)
 
@@ -163,7 +163,7 @@ class ApprovalController:
                 "phase": ApprovalPhase.PENDING,
                 "time_remaining": _minutes(left),
             }
-            await publish(self.ports, APPROVAL, looked.request, changes, {}, now=now)
+            await publish_status(self.ports, APPROVAL, looked.request, changes, {}, now=now)
             return
         changes = {
             "phase": phase,
@@ -172,7 +172,7 @@ class ApprovalController:
             "void_reason": looked.stand.void,
             "time_remaining": "0s",
         }
-        await publish(self.ports, APPROVAL, looked.request, changes, _verdicts(phase, looked.stand), now=now)
+        await publish_status(self.ports, APPROVAL, looked.request, changes, _verdicts(phase, looked.stand), now=now)
 
     async def consume(self, inv: Investigation, request_uid: str, execution_uid: str) -> None:
         """Use the approval up: by compare-and-swap, for one execution."""

@@ -26,13 +26,13 @@ from inquest.controllers.catalogue.live import (
     content_hash,
     content_of,
     lacks_action,
-    versions,
+    list_versions,
 )
 from inquest.controllers.ports import ACTION_TYPE, SIGNAL, WORKFLOW, ControllerPorts
-from inquest.controllers.reading import ResourceT, fault, parsed
-from inquest.controllers.status import publish
+from inquest.controllers.reading import ResourceT, parse_objects, unreadable_fields
+from inquest.controllers.status import publish_status
 from inquest.core.signals.triage import MANUAL_REVIEW_PENDING
-from inquest.core.text import compiled
+from inquest.core.text import compile_re2
 from inquest.errors import AlreadyExists, Invalid, NeedsPerson, NotFound, Unavailable
 from inquest.ports.datastorage import RegisteredEntry
 from inquest.ports.kubernetes import ResourceKind
@@ -80,7 +80,7 @@ class CatalogueController:
         return again
 
     async def _naming(self, action: str) -> tuple[RemediationWorkflow, ...]:
-        found = parsed(RemediationWorkflow, await self.ports.status.list(WORKFLOW, self.ports.namespace))
+        found = parse_objects(RemediationWorkflow, await self.ports.status.list(WORKFLOW, self.ports.namespace))
         return tuple(one for one in found if one.spec.action_type == action)
 
     async def fill(self) -> str:
@@ -96,7 +96,7 @@ class CatalogueController:
                 try:
                     await look(meta["namespace"], meta["name"])
                 except ValidationError as error:
-                    _not_registered(kind, meta["name"], fault(error))
+                    _not_registered(kind, meta["name"], unreadable_fields(error))
                 except NeedsPerson as error:
                     _not_registered(kind, meta["name"], str(error))
         return self.unsettled()
@@ -118,7 +118,7 @@ class CatalogueController:
             return None
         if namespace != self.ports.namespace:
             return await self._told(WORKFLOW, found, _elsewhere(self.ports.namespace))
-        same = await versions(self.ports.status, self.ports.namespace, found.spec.id)
+        same = await list_versions(self.ports.status, self.ports.namespace, found.spec.id)
         newest = max(same, key=by_version, default=found)
         if by_version(newest) > by_version(found):
             return await self._workflow_told(found, _superseded(found, newest))
@@ -138,13 +138,13 @@ class CatalogueController:
 
     async def _ring_held(self) -> None:
         """A Signal that is held because no workflow fitted is looked at again: this one may."""
-        for held in parsed(Signal, await self.ports.status.list(SIGNAL)):
+        for held in parse_objects(Signal, await self.ports.status.list(SIGNAL)):
             if held.status.phase is SignalPhase.BLOCKED and held.status.reason == MANUAL_REVIEW_PENDING:
                 self.ports.offer(SIGNAL, held.namespace, held.name, held.uid)
 
     async def _ring_action(self, name: str) -> None:
         """Who uses it has changed."""
-        for one in parsed(ActionType, await self.ports.status.list(ACTION_TYPE, self.ports.namespace)):
+        for one in parse_objects(ActionType, await self.ports.status.list(ACTION_TYPE, self.ports.namespace)):
             if one.spec.name == name:
                 self.ports.offer(ACTION_TYPE, one.namespace, one.name, one.uid)
 
@@ -168,7 +168,7 @@ class CatalogueController:
     async def _whole(self, kind: ResourceKind, model: type[ResourceT]) -> tuple[ResourceT, ...] | None:
         """None where one cannot be read: what is there is not known, and a part proves nothing."""
         items = await self.ports.status.list(kind, self.ports.namespace)
-        readable = parsed(model, items)
+        readable = parse_objects(model, items)
         return readable if len(readable) == len(items) else None
 
     def _revive(self, actions: Iterable[ActionType], workflows: Iterable[RemediationWorkflow], named: Set[str]) -> None:
@@ -239,7 +239,7 @@ class CatalogueController:
         Raises Unavailable where it is not known to be absent, because one cannot be read.
         """
         items = await self.ports.status.list(ACTION_TYPE, self.ports.namespace)
-        found = parsed(ActionType, items)
+        found = parse_objects(ActionType, items)
         named = [one for one in found if one.spec.name == name]
         if not named and len(found) < len(items):
             raise Unavailable("the catalogue", f"an ActionType cannot be read, and it may be {name}")
@@ -257,7 +257,7 @@ class CatalogueController:
         changes = dict(result.changes)
         if changes.get("registration") is Registered.ACTIVE:
             changes["registered_at"] = _registered_before(found, changes) or now
-        await publish(self.ports, kind, found, changes, result.verdicts, now=now)
+        await publish_status(self.ports, kind, found, changes, result.verdicts, now=now)
         place = f"{kind.kind} {found.namespace}/{found.name}"
         if result.again:
             self.pending[place] = str(changes["message"])
@@ -289,7 +289,7 @@ def words_of(found: ActionType) -> dict[str, str]:
 
 def unusable_pattern(found: RemediationWorkflow) -> str:
     """The first pattern of a parameter that cannot be run in linear time, with its fault; empty: all can."""
-    faults = ((one.name, compiled(one.pattern or "")[1]) for one in found.spec.parameters)
+    faults = ((one.name, compile_re2(one.pattern or "")[1]) for one in found.spec.parameters)
     return next((f"spec.parameters: the pattern of {name} {fault}" for name, fault in faults if fault), "")
 
 

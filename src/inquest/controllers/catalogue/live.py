@@ -17,7 +17,7 @@ from inquest.api.base import API_VERSION
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.types import Registration
 from inquest.controllers.ports import ACTION_TYPE, WORKFLOW
-from inquest.controllers.reading import parsed
+from inquest.controllers.reading import parse_objects
 from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, Workflow, WorkflowOffer
 from inquest.errors import NotFound
 from inquest.ports.datastorage import Catalogue
@@ -60,17 +60,17 @@ class LiveCatalogue:
         return record
 
     async def _active(self) -> tuple[RemediationWorkflow, ...]:
-        found = parsed(RemediationWorkflow, await self.status.list(WORKFLOW, self.namespace))
-        return tuple(one for one in newest(found) if is_active(one))
+        found = parse_objects(RemediationWorkflow, await self.status.list(WORKFLOW, self.namespace))
+        return tuple(one for one in newest_workflows(found) if is_active(one))
 
 
-async def unsettled(status: Objects, namespace: str, actions: Collection[str]) -> str:
+async def find_unsettled(status: Objects, namespace: str, actions: Collection[str]) -> str:
     """`Kind namespace/name` of an object of these action types that is not registered yet; empty: there is none.
 
     While there is one, nobody may conclude that the catalogue has no workflow for them. No action types: all count.
     """
-    types = parsed(ActionType, await status.list(ACTION_TYPE, namespace))
-    workflows = parsed(RemediationWorkflow, await status.list(WORKFLOW, namespace))
+    types = parse_objects(ActionType, await status.list(ACTION_TYPE, namespace))
+    workflows = parse_objects(RemediationWorkflow, await status.list(WORKFLOW, namespace))
     named = {one.spec.name for one in types}
     waiting: list[ActionType | RemediationWorkflow] = [
         one for one in types if _counts(one.spec.name, actions) and is_pending(one)
@@ -109,7 +109,7 @@ def is_active(found: RemediationWorkflow) -> bool:
     return is_there and found.status.content_hash == content_hash(content_of(found))
 
 
-def newest(found: Iterable[RemediationWorkflow]) -> tuple[RemediationWorkflow, ...]:
+def newest_workflows(found: Iterable[RemediationWorkflow]) -> tuple[RemediationWorkflow, ...]:
     """Of each workflow the resource with the highest version; an older one is never used beside it."""
     return tuple({one.spec.id: one for one in sorted(found, key=by_version)}.values())
 
@@ -130,12 +130,12 @@ def content_hash(content: str) -> str:
     return sha256(content.encode()).hexdigest()
 
 
-async def versions(status: Objects, namespace: str, id_: str) -> tuple[RemediationWorkflow, ...]:
+async def list_versions(status: Objects, namespace: str, id_: str) -> tuple[RemediationWorkflow, ...]:
     """Every resource of a workflow: registering an older one again would bring it back into force.
 
     Those of the operator's namespace only: whoever may write there decides what is offered to every case.
     """
-    found = parsed(RemediationWorkflow, await status.list(WORKFLOW, namespace))
+    found = parse_objects(RemediationWorkflow, await status.list(WORKFLOW, namespace))
     return tuple(one for one in found if one.spec.id == id_)
 
 

@@ -28,14 +28,14 @@ from inquest.api.types import (
     VoidReason,
 )
 from inquest.controllers.execution.effect_readings import EffectReader
-from inquest.controllers.guards import Guards, bare
-from inquest.controllers.notices import given_up, remembered, tell, unless_late
+from inquest.controllers.guards import Guards, bare_reference
+from inquest.controllers.notices import given_up, merge_notices, send_notice, unless_late
 from inquest.controllers.pods import pods_of
 from inquest.controllers.ports import EVENT, EXECUTION, INVESTIGATION, JOB, POD, ControllerPorts
 from inquest.controllers.signal.controller import resolved_time
-from inquest.controllers.status import publish, redact_object
+from inquest.controllers.status import publish_status, redact_object
 from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, Fact, UndoCreated
-from inquest.core.case.journal import load
+from inquest.core.case.journal import load_fact
 from inquest.core.remediation.effectiveness import (
     LOOK_BACK,
     Assessment,
@@ -43,11 +43,11 @@ from inquest.core.remediation.effectiveness import (
     EffectView,
     Timing,
     Windows,
-    assess,
+    assess_effect,
     health_score,
     is_custom,
+    look_windows,
     symptoms_of,
-    windows,
 )
 from inquest.core.remediation.guards import GuardResult, check_guards, guard_undo
 from inquest.core.remediation.job import TargetLock, clean_up_is_due, dropped_parameters, job_of, lock_on, target_fault
@@ -153,7 +153,7 @@ class ExecutionController:
 
     async def _facts(self, inv: Investigation) -> tuple[Fact, ...]:
         log = await self.ports.journal.read(inv.uid)
-        return tuple(load(entry.payload) for entry in log.entries)
+        return tuple(load_fact(entry.payload) for entry in log.entries)
 
     async def _locked(self, found: WorkflowExecution, now: datetime) -> StatusUpdate:
         """Something stands under the Job's name: whose is it?"""
@@ -177,7 +177,7 @@ class ExecutionController:
     async def _running(self, found: WorkflowExecution, made: Json, now: datetime, how: str) -> StatusUpdate:
         before = found.status.pre_spec_hash or found.spec.target.spec_hash
         if not before:
-            before = (await self.ports.target_reader.pin(bare(found.spec.target))).spec_hash
+            before = (await self.ports.target_reader.pin(bare_reference(found.spec.target))).spec_hash
         meta, fared = made["metadata"], health_before(made)
         ref = JobRef(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"])
         changes = {
@@ -239,7 +239,7 @@ class ExecutionController:
         if _is_undo(found):
             return await self._undone(found, outcome, now)
         # That somebody's Git drives the target says how long its state takes to settle.
-        context = await self.ports.target_reader.pin(bare(found.spec.target))
+        context = await self.ports.target_reader.pin(bare_reference(found.spec.target))
         ended = outcome.ended_at or now
         changes = {
             "completed_at": ended,
@@ -272,7 +272,7 @@ class ExecutionController:
 
     async def _undone(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> StatusUpdate:
         """The undo ran: what it took back says so first, so that a crash in between comes here again."""
-        context, ended = await self.ports.target_reader.pin(bare(found.spec.target)), outcome.ended_at or now
+        context, ended = await self.ports.target_reader.pin(bare_reference(found.spec.target)), outcome.ended_at or now
         await self._roll_back(found, now)
         changes = {
             "phase": ExecutionPhase.SUCCEEDED,
@@ -312,7 +312,7 @@ class ExecutionController:
         if deadline is not None and now > deadline + OVERDUE:
             return _verified(found, Assessment(reason=EffectivenessReason.EXPIRED))
         view = await self._effect(found, inv, now)
-        assessed = assess(view)
+        assessed = assess_effect(view)
         cancelled = inv is not None and inv.spec.cancel
         if not assessed.done and not cancelled:
             looked = assessed.next_look or now + BUSY_POLL
@@ -323,7 +323,7 @@ class ExecutionController:
 
     async def _effect(self, found: WorkflowExecution, inv: Investigation | None, now: datetime) -> EffectView:
         target = found.spec.target
-        context = await self.ports.target_reader.pin(bare(target))
+        context = await self.ports.target_reader.pin(bare_reference(target))
         shown = await self._target(target)
         when = found.status.effectiveness or Effectiveness()
         ended = found.status.completed_at or now
@@ -400,7 +400,7 @@ class ExecutionController:
         changes = {**change.changes, **({"notices": told} if told != found.status.notices else {})}
         if not changes and not change.verdicts:
             return
-        written = await publish(self.ports, EXECUTION, found, changes, change.verdicts, now=now)
+        written = await publish_status(self.ports, EXECUTION, found, changes, change.verdicts, now=now)
         if written is None:
             return
         if change.event:
@@ -416,7 +416,7 @@ class ExecutionController:
         known = tuple(unless_late(one, now) for one in found.status.notices)
         if change.changes.get("phase", found.status.phase) is not ExecutionPhase.BLOCKED:
             late = (one for one in known if one.state is NoticeState.PENDING)
-            return remembered(known, *(given_up(one, now) for one in late))
+            return merge_notices(known, *(given_up(one, now) for one in late))
         by: Holder | None = change.changes.get("blocked_by", found.status.blocked_by)
         holder = by.name if by else ""
         key = f"{found.uid}/Blocked/{holder}"
@@ -428,7 +428,7 @@ class ExecutionController:
         told = notices.waiting_notice(
             found, await self._investigation(found), holder, why, self.ports.settings.cluster_name
         )
-        return remembered(known, await tell(self.ports, found, key, told, now, seen))
+        return merge_notices(known, await send_notice(self.ports, found, key, told, now, seen))
 
     async def _job(self, found: WorkflowExecution) -> Json | None:
         name = job_of(found, namespace=self.ports.execution_namespace)["metadata"]["name"]
@@ -468,7 +468,7 @@ class ExecutionController:
             proactive_delay=chosen.proactive_delay,
         )
         custom = is_custom(found.spec.target.api_version or "")
-        return windows(ended, timing, gitops=gitops, by_operator=custom, proactive=proactive)
+        return look_windows(ended, timing, gitops=gitops, by_operator=custom, proactive=proactive)
 
     def _sealed(self, obj: Json) -> Any:
         return redact_object(self.ports.redactor, obj)

@@ -12,7 +12,15 @@ import structlog
 from inquest.api.investigation import Investigation
 from inquest.api.refs import TargetRef
 from inquest.controllers.ports import ControllerPorts
-from inquest.core.remediation.effect_metrics import STEP, MetricQuery, alert_of, is_same, is_within, metric, questions
+from inquest.core.remediation.effect_metrics import (
+    STEP,
+    MetricQuery,
+    alert_of,
+    is_same,
+    is_within,
+    metric_change,
+    metric_queries,
+)
 from inquest.core.remediation.effectiveness import LOOK_BACK, MetricChange
 from inquest.errors import InquestError
 from inquest.ports.sources import Metrics
@@ -28,7 +36,7 @@ class EffectReader:
 
     def questions(self, target: TargetRef) -> tuple[MetricQuery, ...]:
         """What can be asked about a target; nothing where there is nobody to ask."""
-        return questions(target, self.ports.settings.effectiveness.queries.by_name()) if self.ports.metrics else ()
+        return metric_queries(target, self.ports.settings.effectiveness.queries.by_name()) if self.ports.metrics else ()
 
     async def metrics(
         self, target: TargetRef, *, started: datetime, ended: datetime, now: datetime
@@ -40,7 +48,7 @@ class EffectReader:
 
         async def one(question: MetricQuery) -> MetricChange | None:
             data = await self._asked(source, question, target, started, now)
-            return None if data is None else metric(question, data, started=started, ended=ended)
+            return None if data is None else metric_change(question, data, started=started, ended=ended)
 
         told = await asyncio.gather(*(one(question) for question in asked))
         known = tuple(found for found in told if found is not None)

@@ -29,7 +29,7 @@ from inquest.core.case.steps import (
 Performer = Callable[[CaseWork, Any], Awaitable[facts.Fact]]
 
 
-def performers(inquiries: Inquiries, selections: Selections) -> dict[type, Performer]:
+def performers_by_step(inquiries: Inquiries, selections: Selections) -> dict[type, Performer]:
     """By the type of the step, up to the proposal; what has effects outside the case is not among them."""
     return {
         BeginCase: inquiries.open,

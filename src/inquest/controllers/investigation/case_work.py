@@ -15,7 +15,7 @@ from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts, outcome
 from inquest.core.case import transitions as case_transitions
 from inquest.core.case.case import Case
-from inquest.core.case.journal import load
+from inquest.core.case.journal import load_fact
 from inquest.core.remediation import proposal
 from inquest.errors import InvalidTransition, Tampered
 from inquest.ports.kubernetes import Json
@@ -55,15 +55,15 @@ class CaseWork:
         return proposal.Parent(inv.namespace, inv.name, inv.uid, signal, self.case.fingerprint)
 
 
-async def closed(ports: ControllerPorts, verdict: outcome.Conclusion) -> facts.Closed:
+async def close_case(ports: ControllerPorts, verdict: outcome.Conclusion) -> facts.Closed:
     """The end of a case by this verdict, now."""
     return facts.Closed(verdict, await ports.now())
 
 
-def fold(journal: Log) -> Case:
+def fold_journal(journal: Log) -> Case:
     """The case that a journal holds; Tampered where it is not one that this product could have written."""
     try:
-        return case_transitions.fold(load(entry.payload) for entry in journal.entries)
+        return case_transitions.fold_case(load_fact(entry.payload) for entry in journal.entries)
     except (InvalidTransition, ValidationError) as error:
         raise Tampered(f"the journal makes no case: {type(error).__name__}") from error
 
@@ -71,6 +71,6 @@ def fold(journal: Log) -> Case:
 def must_be_readable(case: Case, payload: Json) -> None:
     """What is about to be written must be readable afterwards: a slot cannot be taken back."""
     try:
-        case_transitions.advance(case, load(payload))
+        case_transitions.advance_case(case, load_fact(payload))
     except (InvalidTransition, ValidationError) as error:
         raise Tampered(f"a fact that could not be read back was not written: {error}"[:500]) from error

@@ -42,20 +42,20 @@ from inquest.api.types import (
 )
 from inquest.controllers.approval.controller import ApprovalController, RequestState
 from inquest.controllers.guards import Guards
-from inquest.controllers.investigation.act import Performer, performers
-from inquest.controllers.investigation.case_work import CaseWork, fold, must_be_readable
+from inquest.controllers.investigation.act import Performer, performers_by_step
+from inquest.controllers.investigation.case_work import CaseWork, fold_journal, must_be_readable
 from inquest.controllers.investigation.claim import CaseClaim, Ownership
 from inquest.controllers.investigation.effects import Effects
 from inquest.controllers.investigation.finish import Archive
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.select import Selections
 from inquest.controllers.journal import Draft
-from inquest.controllers.journal_writing import enter
-from inquest.controllers.notices import NOTICE_LOOK, is_telling, tell, unless_late
+from inquest.controllers.journal_writing import write_entry
+from inquest.controllers.notices import NOTICE_LOOK, is_telling, send_notice, unless_late
 from inquest.controllers.ports import EXECUTION, INVESTIGATION, LEASE, SIGNAL, ControllerPorts
-from inquest.controllers.reading import parsed
+from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.controller import resolved_time
-from inquest.controllers.status import ProgressPace, publish
+from inquest.controllers.status import ProgressPace, publish_status
 from inquest.core.case import decide, endings, outcome
 from inquest.core.case.case import Case, replies_in
 from inquest.core.case.facts import (
@@ -71,7 +71,7 @@ from inquest.core.case.facts import (
     UndoCreated,
     UndoPlanned,
 )
-from inquest.core.case.journal import dump, load
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import (
     LOOK,
     AskGroup,
@@ -90,7 +90,7 @@ from inquest.core.case.steps import (
     Step,
     Wait,
 )
-from inquest.core.case.transitions import advance
+from inquest.core.case.transitions import advance_case
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.llm.messages import Invocation, Usage
 from inquest.core.redaction.redacted import Redacted
@@ -110,7 +110,7 @@ from inquest.errors import Conflict, Fenced, InquestError, NotFound, OlderJourna
 from inquest.ports.kubernetes import Json
 from inquest.ports.model import MODEL_TROUBLE
 from inquest.telemetry import tracing
-from inquest.telemetry.metrics import FENCED, INVESTIGATIONS_ACTIVE, count
+from inquest.telemetry.metrics import FENCED, INVESTIGATIONS_ACTIVE, count_measure
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -242,7 +242,7 @@ class InvestigationController:
 
     async def release_all(self) -> None:
         """Give up every case of this replica on purpose: it is not counted, and another may go on at once."""
-        for found in parsed(Investigation, await self.ports.status.list(INVESTIGATION)):
+        for found in parse_objects(Investigation, await self.ports.status.list(INVESTIGATION)):
             if found.status.phase in TERMINAL_PHASES:
                 continue
             try:
@@ -254,7 +254,7 @@ class InvestigationController:
         work: CaseWork | None = None
         try:
             journal = await self.ports.journal.read(claim.investigation.uid)
-            work = CaseWork(claim, journal, fold(journal), self.ports.clock.monotonic())
+            work = CaseWork(claim, journal, fold_journal(journal), self.ports.clock.monotonic())
             lost = self._lost(work)
             if lost is not None and work.case.closed is None:
                 await self._record(work, Closed(lost, await self.ports.now()))
@@ -298,7 +298,7 @@ class InvestigationController:
                 return LOOK
             before = work.case
             try:
-                with tracing.within(work.investigation.uid, _stretch(step)):
+                with tracing.inside_span(work.investigation.uid, _stretch(step)):
                     facts = await self._perform(work, step)
             except Unsettled as waits:
                 await self._hinder(work, (waits.reason, str(waits)), "")
@@ -492,7 +492,7 @@ class InvestigationController:
     @property
     def _performers(self) -> Mapping[type, Performer]:
         return {
-            **performers(self.inquiries, self.selections),
+            **performers_by_step(self.inquiries, self.selections),
             AskPolicy: self.selections.rule,
             RequestApproval: self.effects.request,
             Execute: self.effects.execute,
@@ -559,12 +559,12 @@ class InvestigationController:
 
     async def _record(self, work: CaseWork, fact: Fact) -> None:
         """Write the fact into the journal and go on with what stands there."""
-        payload: Redacted[Json] = await self.ports.redacted(dump(fact))
+        payload: Redacted[Json] = await self.ports.redacted(dump_fact(fact))
         must_be_readable(work.case, payload.value)
         draft = Draft(type(fact).SLOT, payload, await self.ports.now(), _usage(fact))
-        longer = await enter(self.ports, self.ownership, work, draft)
+        longer = await write_entry(self.ports, self.ownership, work, draft)
         one_more = len(longer.entries) == len(work.journal.entries) + 1
-        work.case = advance(work.case, load(longer.entries[-1].payload)) if one_more else fold(longer)
+        work.case = advance_case(work.case, load_fact(longer.entries[-1].payload)) if one_more else fold_journal(longer)
         work.journal = longer
         log.debug("recorded", investigation=work.investigation.name, fact=type(fact).__name__, seq=longer.seq)
         if one_more:
@@ -574,11 +574,11 @@ class InvestigationController:
         """What the new fact adds to metrics, log and trace: once, by whoever recorded it."""
         inv, tools = work.investigation, self._offered(work)
         for measure in reporting_metrics.case_measures(work.case, tools):
-            count(measure)
+            count_measure(measure)
         for line in log_lines(work.case, tools):
             log.info(line.event, investigation=inv.name, namespace=inv.namespace, **line.fields)
         for stretch in case_spans(work.case, inv.uid):
-            tracing.tell(inv.uid, stretch)
+            tracing.export_span(inv.uid, stretch)
 
     async def _tell(self, work: CaseWork, before: Case) -> None:
         """Status at once where the phase changed, else at its pace; events and notices for what has just happened."""
@@ -606,7 +606,7 @@ class InvestigationController:
             seen = known.get(key)
             if key in told or (seen is not None and seen.state is not NoticeState.PENDING):
                 continue
-            told[key] = await tell(self.ports, inv, key, said, now, seen)
+            told[key] = await send_notice(self.ports, inv, key, said, now, seen)
         return tuple({**known, **told}.values())
 
     async def _publish(self, work: CaseWork) -> None:
@@ -643,7 +643,7 @@ class InvestigationController:
         if inv.status.context is not None and inv.status.context.set_at is not None:
             changes.pop("context", None)
         changes["notices"] = await self._notify(inv, work.case, told, now)
-        written = await publish(
+        written = await publish_status(
             self.ports,
             INVESTIGATION,
             inv,
@@ -704,7 +704,7 @@ class InvestigationController:
             return inv
         changes = {"execution": told.model_copy(update={"phase": found.status.phase})}
         now = await self.ports.now()
-        written = await publish(self.ports, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
+        written = await publish_status(self.ports, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
         return Investigation.from_object(written) if written is not None else inv
 
     async def _close_books(self, inv: Investigation) -> timedelta | None:
@@ -732,8 +732,8 @@ class InvestigationController:
         if await self.ownership.is_elsewhere(found):
             return NOTICE_LOOK
         journal = await self.ports.journal.read(inv.uid)
-        stand = await self._notify(found, fold(journal), {}, now)
-        written = await publish(
+        stand = await self._notify(found, fold_journal(journal), {}, now)
+        written = await publish_status(
             self.ports, INVESTIGATION, found, {"notices": stand}, {}, now=now, leave_out=OWNER_FIELDS
         )
         latest = Investigation.from_object(written) if written is not None else found
@@ -741,7 +741,7 @@ class InvestigationController:
 
     async def _ring_for_held(self, inv: Investigation) -> None:
         """A person has looked at it: what waits for that is looked at now (resources, section 9.1, row 10)."""
-        for found in parsed(Signal, await self.ports.status.list(SIGNAL)):
+        for found in parse_objects(Signal, await self.ports.status.list(SIGNAL)):
             if found.status.phase is SignalPhase.BLOCKED and found.status.fingerprint == inv.status.fingerprint:
                 self.ports.offer(SIGNAL, found.namespace, found.name, found.uid)
 
@@ -749,7 +749,7 @@ class InvestigationController:
         """A journal that does not hold, or is of an earlier version: the case ends without it, a person looks."""
         inv, now = claim.investigation, await self.ports.now()
         older = isinstance(error, OlderJournal)
-        verdict = endings.older_journal(str(error)) if older else endings.tampered(str(error))
+        verdict = endings.end_older_journal(str(error)) if older else endings.end_tampered(str(error))
         changes = {
             "phase": verdict.phase,
             "reason": verdict.reason,
@@ -759,7 +759,7 @@ class InvestigationController:
             "message": verdict.message,
             "completed_at": now,
         }
-        await publish(self.ports, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
+        await publish_status(self.ports, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
         text = self.ports.redactor.text(str(error))
         await self.ports.notifier.event(inv.to_object(), error.reason, text, warning=True)
         log.error("journal not usable", reason=error.reason, investigation=inv.name, fault=str(error))

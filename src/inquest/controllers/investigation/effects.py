@@ -10,7 +10,7 @@ from inquest.api.execution import WorkflowExecution
 from inquest.api.names import approval_name, execution_name, undo_name
 from inquest.api.refs import ObjectRef
 from inquest.controllers.approval.controller import ApprovalController, requester_of
-from inquest.controllers.guards import bare
+from inquest.controllers.guards import bare_reference
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import Ownership
 from inquest.controllers.ports import APPROVAL, EXECUTION, ControllerPorts
@@ -96,7 +96,7 @@ class Effects:
 
     async def plan_undo(self, work: CaseWork, step: PlanUndo) -> facts.Fact:
         """The target as it is now; what is not as the run left it is somebody else's work, and stays."""
-        context, now = await self.ports.target_reader.pin(bare(step.target)), await self.ports.now()
+        context, now = await self.ports.target_reader.pin(bare_reference(step.target)), await self.ports.now()
         if context.failure:
             raise Retryable(context.failure)
         before, found = work.case.last(facts.Proposed), context.target_pin

@@ -18,14 +18,14 @@ from inquest.api.names import FINGERPRINT_LABEL, INVESTIGATION_LABEL, JOURNAL_LA
 from inquest.api.signal import Signal
 from inquest.api.types import TERMINAL_PHASES
 from inquest.controllers.ports import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL, ControllerPorts
-from inquest.controllers.reading import parsed
+from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.controller import ORPHAN_LEASE, ended_case, newest_first, place_in
-from inquest.controllers.status import publish
-from inquest.core.case.journal import load
-from inquest.core.case.transitions import fold
+from inquest.controllers.status import publish_status
+from inquest.core.case.journal import load_fact
+from inquest.core.case.transitions import fold_case
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import archive, audit
-from inquest.core.signals.retention import Keeping, retiring
+from inquest.core.signals.retention import Keeping, choose_retiring
 from inquest.core.signals.triage_input import EndedCase, TriageRules
 from inquest.errors import AlreadyExists, DefiniteAnswer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
 from inquest.ports.datastorage import AuditEvent
@@ -112,9 +112,9 @@ class Archive:
         """Delete what is past its time, a bounded number at once; says how many objects there were."""
         chosen, now = self.ports.settings, await self.ports.now()
         keeping = Keeping(chosen.retention, chosen.retention_count)
-        signals = parsed(Signal, await self.ports.status.list(SIGNAL))
-        cases = parsed(Investigation, await self.ports.status.list(INVESTIGATION))
-        spent, gone = retiring(cases, signals, now, keeping, MOST_RETIRED)
+        signals = parse_objects(Signal, await self.ports.status.list(SIGNAL))
+        cases = parse_objects(Investigation, await self.ports.status.list(INVESTIGATION))
+        spent, gone = choose_retiring(cases, signals, now, keeping, MOST_RETIRED)
         for signal in spent:
             await self.ports.status.delete(SIGNAL, signal.name, signal.namespace, uid=signal.uid)
         for case in gone:
@@ -126,7 +126,7 @@ class Archive:
     async def _record(self, inv: Investigation) -> Transcript | None:
         """Send the records; the ids of a repeat are the same. Gives where they are found."""
         journal = await self.ports.journal.read(inv.uid)
-        case = fold(load(entry.payload) for entry in journal.entries)
+        case = fold_case(load_fact(entry.payload) for entry in journal.entries)
         if not case.facts:
             return None
         offered = {invocation: self.ports.tools.schemas(invocation) for invocation in Invocation}
@@ -160,7 +160,9 @@ class Archive:
 
     async def _told(self, inv: Investigation, verdict: ConditionValue, kept: Transcript | None = None) -> None:
         now, changes = await self.ports.now(), {"transcript": kept} if kept else {}
-        await publish(self.ports, INVESTIGATION, inv, changes, {"Recorded": verdict}, now=now, leave_out=OWNER_FIELDS)
+        await publish_status(
+            self.ports, INVESTIGATION, inv, changes, {"Recorded": verdict}, now=now, leave_out=OWNER_FIELDS
+        )
 
     async def earlier(self, inv: Investigation) -> tuple[EndedCase, ...]:
         """Ended cases of the same fingerprint, newest first; none where they cannot be read."""
@@ -171,7 +173,9 @@ class Archive:
             found = await self.ports.status.list(INVESTIGATION, labels=f"{FINGERPRINT_LABEL}={label}")
         except InquestError:
             return ()
-        others = [other for other in parsed(Investigation, found) if other.status.fingerprint == inv.status.fingerprint]
+        others = [
+            other for other in parse_objects(Investigation, found) if other.status.fingerprint == inv.status.fingerprint
+        ]
         ended = [other for other in others if other.uid != inv.uid and other.status.phase in TERMINAL_PHASES]
         return tuple(ended_case(other) for other in newest_first(tuple(ended)))
 

@@ -12,10 +12,10 @@ import structlog
 
 from inquest.api.base import timedelta_from_duration
 from inquest.api.investigation import Investigation, Limits
-from inquest.controllers.investigation.case_work import CaseWork, closed
+from inquest.controllers.investigation.case_work import CaseWork, close_case
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.controller import known_history
-from inquest.controllers.targets import placed
+from inquest.controllers.targets import place_target
 from inquest.core.case import endings, facts, investigating
 from inquest.core.case.case import context_of, is_outside, whole_contexts
 from inquest.core.case.merging import CONFIDENCE_GATE
@@ -31,18 +31,18 @@ from inquest.core.case.steps import (
 )
 from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.diagnosis.detectors.registry import examine
-from inquest.core.diagnosis.health import health
-from inquest.core.diagnosis.playbooks import PlaybookMatch, matching
+from inquest.core.diagnosis.health import health_of
+from inquest.core.diagnosis.playbooks import PlaybookMatch, match_playbooks
 from inquest.core.diagnosis.question import speaks_of_measures, speaks_of_requests, speaks_of_throttling
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus
 from inquest.core.evidence.snapshot import Snapshot
-from inquest.core.history.lessons import CaseEndings, Lessons, remembered
+from inquest.core.history.lessons import CaseEndings, Lessons, learn_lessons
 from inquest.core.llm.conversation import AskModel, RunTools, ToolRun
 from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
 from inquest.core.llm.planning.prepare import RcaOptions
-from inquest.core.llm.planning.seed_calls import seed_call, seeded, unasked
+from inquest.core.llm.planning.seed_calls import add_seed_answer, mark_unasked, seed_call
 from inquest.core.llm.planning.sufficiency import Sufficiency
-from inquest.core.llm.summary import summarised, summary_request, wants_summary
+from inquest.core.llm.summary import summarise_result, summary_request, wants_summary
 from inquest.core.llm.tool_calls import boundary_of
 from inquest.errors import ContextOverflow, ModelRefused, RateLimited, Unavailable
 from inquest.ports.model import Model, Reach
@@ -133,9 +133,11 @@ class Inquiries:
         findings, failed = await asyncio.to_thread(examine, found)
         for gap in failed:
             log.error("detector failed", investigation=work.investigation.name, detector=gap.what, error=gap.why)
-        books = matching(self.ports.playbooks, found, findings)
+        books = match_playbooks(self.ports.playbooks, found, findings)
         memory = await self._memory(work, books)
-        return facts.SnapshotTaken(replace(found, gaps=(*found.gaps, *failed)), findings, health(found), books, memory)
+        return facts.SnapshotTaken(
+            replace(found, gaps=(*found.gaps, *failed)), findings, health_of(found), books, memory
+        )
 
     async def _memory(self, work: CaseWork, books: Sequence[PlaybookMatch]) -> Lessons:
         """What cases like this one taught; a case never waits for it."""
@@ -147,7 +149,7 @@ class Inquiries:
                 known = await self.ports.datastorage.endings(owner, [book.name for book in books])
         except TimeoutError:
             known = CaseEndings(available=False, why=f"no answer within {MEMORY_SECONDS:.0f} s")
-        return remembered(known, owner, await self.ports.now())
+        return learn_lessons(known, owner, await self.ports.now())
 
     async def _seeded(self, work: CaseWork, found: Snapshot) -> Snapshot:
         """With what the alert itself asks, where a model will read it and Prometheus is there."""
@@ -158,20 +160,20 @@ class Inquiries:
         if call is None:
             return found
         if call.name not in {tool.name for tool in self.ports.tools.schemas(Invocation.RCA)}:
-            return unasked(found)
+            return mark_unasked(found)
         name = f"E{len(found.evidence) + 1}"
         run = ToolRun(call, name, boundary_of(case.opened.pinned.seed, name))
         (result,) = await self.ports.tools.run(
             Invocation.RCA, (run,), self._reach(work, Invocation.RCA, SEED_SECONDS, now)
         )
-        return seeded(found, result)
+        return add_seed_answer(found, result)
 
     async def context(self, work: CaseWork, step: ResolveContext) -> facts.Fact:
         if work.case.first(facts.ContextResolved) is None:
             # What a diagnosis names later is held to the case's namespaces by the step that asks for it.
-            target = await placed(self.ports.cluster, step.target)
+            target = await place_target(self.ports.cluster, step.target)
             if is_outside(work.case, target):
-                return await closed(self.ports, endings.out_of_scope(work.case.opened.namespace, target))
+                return await close_case(self.ports, endings.out_of_scope(work.case.opened.namespace, target))
         context = await self.ports.target_reader.context(step.target)
         known = await known_history(self.ports, context)
         return facts.ContextResolved(context, known, await self.ports.now())
@@ -180,7 +182,7 @@ class Inquiries:
         """One answer of the model; what it fails with ends the case, unless a verdict stands already."""
         model, move = self.ports.model, step.move
         if model is None:
-            return await closed(self.ports, endings.model_unavailable("none is configured", permanent=True))
+            return await close_case(self.ports, endings.model_unavailable("none is configured", permanent=True))
         if work.case.first(facts.RcaReplied) is None:
             _log_brief(work)
         try:
@@ -209,8 +211,8 @@ class Inquiries:
     async def _given_up(self, work: CaseWork, error: Exception) -> facts.Closed:
         if isinstance(error, TimeoutError):
             phase = work.case.phase
-            return replace(await closed(self.ports, endings.timed_out(phase)), timeout_phase=phase)
-        return await closed(
+            return replace(await close_case(self.ports, endings.timed_out(phase)), timeout_phase=phase)
+        return await close_case(
             self.ports, endings.model_unavailable(str(error), permanent=isinstance(error, ModelRefused))
         )
 
@@ -228,7 +230,7 @@ class Inquiries:
         """One answer for each stream; a call that fails is that stream's silence and nobody else's."""
         model = self.ports.model
         if model is None:
-            return await closed(self.ports, endings.model_unavailable("none is configured", permanent=True))
+            return await close_case(self.ports, endings.model_unavailable("none is configured", permanent=True))
         replies = await asyncio.gather(*(self._heard(work, model, name, move) for name, move in step.moves))
         return facts.StreamsReplied(tuple(replies), await self.ports.now())
 
@@ -258,7 +260,7 @@ class Inquiries:
         except (ModelRefused, Unavailable, RateLimited, TimeoutError) as error:
             log.warning("no summary", investigation=work.investigation.name, evidence=found.id, error=str(error))
             return result
-        return summarised(result, reply, pinned.seed)
+        return summarise_result(result, reply, pinned.seed)
 
     def _reach(self, work: CaseWork, invocation: Invocation, seconds: float | None, now: datetime) -> Reach:
         context = context_of(work.case)

@@ -12,17 +12,17 @@ from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.execution import PinnedWorkflow
 from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.api.types import UndoWhen
-from inquest.controllers.catalogue.live import content_hash, content_of, is_active, newest, versions
+from inquest.controllers.catalogue.live import content_hash, content_of, is_active, list_versions, newest_workflows
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import concluding, facts, outcome
-from inquest.core.case.case import Case, context_of, is_near, placed
+from inquest.core.case.case import Case, context_of, is_near, place_reference
 from inquest.core.evidence.evidence import CaseWarning
 from inquest.core.llm.reply.verdicts import SelectionVerdict
 from inquest.core.remediation.preview import preview_diff
 from inquest.core.remediation.proposal import Proposal, Undoing
 from inquest.core.selection import selection
 from inquest.core.selection.catalogue import CatalogueFilters, Workflow
-from inquest.core.selection.parameter_rules import TargetFacts, typed
+from inquest.core.selection.parameter_rules import TargetFacts, typed_value
 from inquest.core.selection.parameters import bind_parameters
 from inquest.core.selection.target import final_target, needs_lookup
 from inquest.errors import Forbidden, Invalid, NotFound
@@ -53,7 +53,9 @@ class Proposals:
         finding = case.findings[0]
         records = [one for action in selection.actions_for(finding) for one in await self._records(action, filters)]
         context = context_of(case)
-        reply = selection.choose(finding, records, TargetFacts(context.labels, context.quota, filters.custom_labels))
+        reply = selection.choose_workflow(
+            finding, records, TargetFacts(context.labels, context.quota, filters.custom_labels)
+        )
         if reply.choice is None:
             return facts.NothingSelected(reply.reasoning, now)
         return await self.check(reply, filters, context.root.kind, 1)
@@ -78,7 +80,7 @@ class Proposals:
     ) -> facts.SelectionTried:
         """Look a choice up by its id and hold it against the catalogue (pipeline, section 8.1)."""
         record = await self._record(reply.choice.workflow_id, filters) if reply.choice else None
-        validation = selection.validate(reply.choice, record, kind)
+        validation = selection.validate_selection(reply.choice, record, kind)
         if record is not None and not _is_ours(record):
             validation = selection.not_ours(record)
         return facts.SelectionTried(number, reply, validation, await self.ports.now(), cautions)
@@ -87,12 +89,12 @@ class Proposals:
         """The same of a workflow that a person named by its own id, with parameters as text (decision 0004)."""
         if reply.choice is None:
             return await self.check(reply, filters, kind, 1)
-        applied = await versions(self.ports.status, self.ports.namespace, reply.choice.workflow_id)
-        active = next((one for one in newest(applied) if is_active(one)), None)
+        applied = await list_versions(self.ports.status, self.ports.namespace, reply.choice.workflow_id)
+        active = next((one for one in newest_workflows(applied) if is_active(one)), None)
         if active is None:
             return await self.check(reply, filters, kind, 1)
         kinds = {one.name: str(one.type) for one in active.spec.parameters}
-        values = {name: typed(str(text), kinds.get(name, "")) for name, text in reply.choice.parameters.items()}
+        values = {name: typed_value(str(text), kinds.get(name, "")) for name, text in reply.choice.parameters.items()}
         found = active.status.workflow_id or reply.choice.workflow_id
         choice = replace(reply.choice, workflow_id=found, parameters=values)
         return await self.check(replace(reply, choice=choice), filters, kind, 1)
@@ -124,7 +126,7 @@ class Proposals:
         record = tried.validation.record
         pin = await self._target(case, tried.reply)
         if record is None or tried.reply.choice is None or pin is None:
-            gone = concluding.circumstances(case, without_target="NotFound: what the workflow was to act on")
+            gone = concluding.selection_facts(case, without_target="NotFound: what the workflow was to act on")
             return Unfit(concluding.verdict_of(case, tried.reply, gone, tried.cautions))
         workflow = RemediationWorkflow.from_object(record.content)
         bound = bind_parameters(workflow.spec.parameters, tried.validation.parameters, pin)
@@ -144,8 +146,8 @@ class Proposals:
     async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> Undoing | None:
         """What takes it back, pinned together with it; None where the catalogue has no such workflow in force."""
         named = workflow.spec.undo
-        applied = await versions(self.ports.status, self.ports.namespace, named.id) if named else ()
-        for found in newest(applied):
+        applied = await list_versions(self.ports.status, self.ports.namespace, named.id) if named else ()
+        for found in newest_workflows(applied):
             if named is None or found.spec.version != named.version or not is_active(found):
                 continue
             bound = bind_parameters(found.spec.parameters, named.parameters, target)
@@ -161,9 +163,9 @@ class Proposals:
         root = context.root if context.verified else None
         if root is None or not needs_lookup(root=root, named=reply.target, known=known):
             return context.root_pin if root is not None else None
-        if reply.target is None or not is_near(case, placed(case, reply.target)):
+        if reply.target is None or not is_near(case, place_reference(case, reply.target)):
             return None
-        named = await self.ports.target_reader.context(placed(case, reply.target))
+        named = await self.ports.target_reader.context(place_reference(case, reply.target))
         found = named.target if named.target_pin and is_near(case, named.target) else None
         aim = final_target(root=root, named=reply.target, known=known, found=found)
         return named.target_pin if aim.target is not None else None

@@ -20,7 +20,7 @@ from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal
 from inquest.controllers.catalogue.controller import words_of
 from inquest.controllers.catalogue.live import content_of
-from inquest.controllers.investigation.act import Performer, performers
+from inquest.controllers.investigation.act import Performer, performers_by_step
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import CaseClaim
 from inquest.controllers.investigation.gather import Inquiries
@@ -30,11 +30,11 @@ from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.controller import pinned_signal
 from inquest.core.case import decide, facts
 from inquest.core.case.case import Case
-from inquest.core.case.journal import dump, load
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import AskPolicy, Execute, Observed, RequestApproval, Wait
-from inquest.core.case.transitions import advance
+from inquest.core.case.transitions import advance_case
 from inquest.core.llm.messages import Invocation
-from inquest.core.signals.classification import classify, surroundings_of
+from inquest.core.signals.classification import classify_signal, surroundings_of
 from inquest.errors import Invalid
 from inquest.ports.datastorage import DataStorage
 from inquest.ports.kubernetes import Json
@@ -65,18 +65,18 @@ class Replay:
             if isinstance(step, LAST):
                 break
             fact = await self._kept(await self._performers[type(step)](work, step))
-            work.case = advance(work.case, fact)
+            work.case = advance_case(work.case, fact)
         return work.case
 
     @property
     def _performers(self) -> Mapping[type, Performer]:
-        return performers(self.inquiries, self.selections)
+        return performers_by_step(self.inquiries, self.selections)
 
     async def _kept(self, fact: facts.Fact) -> facts.Fact:
         """As the journal would give it back; a snapshot was redacted object by object when it was taken."""
         if isinstance(fact, facts.SnapshotTaken):
             return fact
-        return load((await self.ports.redacted(dump(fact))).value)
+        return load_fact((await self.ports.redacted(dump_fact(fact))).value)
 
     def _offered(self) -> dict[Invocation, Any]:
         if self.ports.model is None:
@@ -87,7 +87,9 @@ class Replay:
         """As triage would create it beside its Signal: what lies outside there is refused here as well."""
         resource = await self.ports.target_reader.context(signal.spec.target)
         around = surroundings_of(resource)
-        context = classify(signal.spec, around, custom_keys=self.ports.settings.classification.custom_labels).context
+        context = classify_signal(
+            signal.spec, around, custom_keys=self.ports.settings.classification.custom_labels
+        ).context
         uid = str(uuid5(NAMESPACE_URL, f"replay:{signal.metadata.namespace}/{signal.name}"))
         beside = signal.metadata.namespace or self.ports.namespace
         metadata = ObjectMeta(name=signal.name, namespace=beside, uid=uid)
@@ -96,7 +98,7 @@ class Replay:
         return Investigation(metadata=metadata, spec=InvestigationSpec(signal_ref=ref, signal=pinned))
 
 
-async def register(datastorage: DataStorage, objects: Iterable[Json]) -> int:
+async def register_catalogue(datastorage: DataStorage, objects: Iterable[Json]) -> int:
     """Put the ActionTypes and RemediationWorkflows of a folder into a catalogue; says how many workflows there are."""
     several = tuple(objects)
     for found in several:

@@ -7,15 +7,15 @@ from datetime import timedelta
 from typing import Final
 
 from inquest.api.types import SubReason
-from inquest.controllers.catalogue.live import unsettled
-from inquest.controllers.guards import Guards, bare
-from inquest.controllers.investigation.case_work import CaseWork, closed
+from inquest.controllers.catalogue.live import find_unsettled
+from inquest.controllers.guards import Guards, bare_reference
+from inquest.controllers.investigation.case_work import CaseWork, close_case
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.propose import Proposals, Unfit
 from inquest.controllers.investigation.radius import BlastRadius
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts
-from inquest.core.case.case import reclassified
+from inquest.core.case.case import reclassify_input
 from inquest.core.case.concluding import seen_again
 from inquest.core.case.endings import catalogue_unavailable
 from inquest.core.case.steps import (
@@ -32,7 +32,7 @@ from inquest.core.case.steps import (
 )
 from inquest.core.history.history import UNAVAILABLE
 from inquest.core.llm.messages import Invocation
-from inquest.core.remediation.policy import PolicyInput, policy_document, ruling
+from inquest.core.remediation.policy import PolicyInput, policy_document, read_ruling
 from inquest.core.selection import selection
 from inquest.core.signals.classification import surroundings_of
 from inquest.errors import Unavailable, Unsettled
@@ -67,7 +67,7 @@ class Selections:
         except Unavailable as error:
             return await self._without_catalogue(error)
         waited = f"waited {CATALOGUE_WAIT.total_seconds():.0f} s for {missing} to be registered"
-        return await closed(self.ports, catalogue_unavailable(waited))
+        return await close_case(self.ports, catalogue_unavailable(waited))
 
     async def ask(self, work: CaseWork, step: CallModel) -> facts.Fact:
         """A model that chooses sees a catalogue that is settled, if that comes in time."""
@@ -83,10 +83,10 @@ class Selections:
         wanted = selection.wanted_actions(work.case.findings)
         missing = "" if work.case.last(facts.NothingSelected) else await self._unsettled(wanted)
         unseen = f"{missing} was not registered when the model chose"
-        return await closed(self.ports, catalogue_unavailable(unseen)) if missing else fact
+        return await close_case(self.ports, catalogue_unavailable(unseen)) if missing else fact
 
     async def _unsettled(self, wanted: tuple[str, ...]) -> str:
-        return await unsettled(self.ports.status, self.ports.namespace, wanted)
+        return await find_unsettled(self.ports.status, self.ports.namespace, wanted)
 
     async def _awaited(self, work: CaseWork, wanted: tuple[str, ...]) -> str:
         """What is not settled after it was waited for long enough, empty: nothing; Unsettled before that."""
@@ -99,7 +99,7 @@ class Selections:
         """The end where DataStorage does not answer; what the API server does not answer is asked again."""
         if error.system != DATASTORAGE:
             raise error
-        return await closed(self.ports, catalogue_unavailable(str(error)))
+        return await close_case(self.ports, catalogue_unavailable(str(error)))
 
     async def look_up(self, work: CaseWork, step: ValidateSelection) -> facts.Fact:
         try:
@@ -124,7 +124,7 @@ class Selections:
 
     async def propose(self, work: CaseWork, step: BindProposal) -> facts.Fact:
         found = await self.proposals.bind(work.case, step.verdict, step.tried)
-        return await closed(self.ports, found.verdict) if isinstance(found, Unfit) else found
+        return await close_case(self.ports, found.verdict) if isinstance(found, Unfit) else found
 
     async def rule(self, work: CaseWork, step: AskPolicy) -> facts.Fact:
         threshold = self.ports.settings.policy.confidence_threshold
@@ -140,7 +140,7 @@ class Selections:
         answer = await self.ports.policy.ask(await self.ports.redacted(document))
         diagnosed, resolved = work.case.last(facts.Diagnosed), work.case.last(facts.ContextResolved)
         now = await self.ports.now()
-        found = ruling(
+        found = read_ruling(
             answer,
             history=resolved.history if resolved else UNAVAILABLE,
             rests_on_fact=diagnosed is not None and diagnosed.diagnosis.checked.proven,
@@ -160,7 +160,7 @@ class Selections:
         # A Signal speaks for its own target, not for one in another namespace that turned out to be the cause.
         same_place = (target.namespace or "") == (question.target.namespace or "")
         at_home = work.investigation.namespace == self.ports.namespace and same_place
-        around = surroundings_of(await self.ports.target_reader.context(bare(target)))
+        around = surroundings_of(await self.ports.target_reader.context(bare_reference(target)))
         keys = self.ports.settings.classification.custom_labels
         by_hand = spec.signal_ref is None
-        return reclassified(question, spec.signal, around, at_home=at_home, by_hand=by_hand, custom_keys=keys)
+        return reclassify_input(question, spec.signal, around, at_home=at_home, by_hand=by_hand, custom_keys=keys)

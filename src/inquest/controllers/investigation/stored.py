@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from inquest.api.investigation import Investigation
-from inquest.controllers.investigation.case_work import fold
+from inquest.controllers.investigation.case_work import fold_journal
 from inquest.controllers.journal import Journal
 from inquest.controllers.ports import INVESTIGATION
 from inquest.core.case.case import Case
@@ -35,7 +35,7 @@ async def uid_of(status: Objects, namespace: str, name: str) -> str:
 async def from_journal(journal: Journal, uid: str) -> Case | None:
     """The case as its slots have it; None once they are gone."""
     slots = await journal.read(uid)
-    return fold(slots) if slots.entries else None
+    return fold_journal(slots) if slots.entries else None
 
 
 async def from_records(kept: Transcripts, uid: str) -> Case:

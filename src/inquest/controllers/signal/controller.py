@@ -37,24 +37,24 @@ from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
 from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
 from inquest.api.types import TERMINAL_PHASES, Phase, Resolution, SignalPhase, SourceType
 from inquest.controllers.catalogue.live import is_active
-from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, remembered, tell, unless_late
+from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge_notices, send_notice, unless_late
 from inquest.controllers.ports import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW, ControllerPorts
-from inquest.controllers.reading import fault, parsed
+from inquest.controllers.reading import parse_objects, unreadable_fields
 from inquest.controllers.signal.turns import Turns
-from inquest.controllers.status import publish, redact_object
-from inquest.controllers.targets import kinds_of, placed
+from inquest.controllers.status import publish_status, redact_object
+from inquest.controllers.targets import kinds_of, place_target
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.objects import UNKNOWN_KIND
-from inquest.core.diagnosis.health import health
+from inquest.core.diagnosis.health import health_of
 from inquest.core.evidence.evidence import Health
 from inquest.core.history import history as history_of
 from inquest.core.history.chain_guards import ChainRules
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.reporting import notices
 from inquest.core.reporting.signal_notices import duplicates_notice, held_key, held_notice, repeated_notice, sender_of
-from inquest.core.signals.classification import LabelsAround, classify, surroundings_of
+from inquest.core.signals.classification import LabelsAround, classify_signal, surroundings_of
 from inquest.core.signals.scope import fingerprint_of_signal, is_out_of_reach
-from inquest.core.signals.triage import MANUAL_REVIEW_PENDING, RATE_WINDOW, earlier_answer, rate_limited, triage
+from inquest.core.signals.triage import MANUAL_REVIEW_PENDING, RATE_WINDOW, earlier_answer, rate_limited, triage_signal
 from inquest.core.signals.triage_input import (
     BUILT_IN_NOISE,
     AcceptedSignal,
@@ -173,7 +173,7 @@ class SignalController:
         # A pod that is gone was replaced: its owner says whether it is over.
         target = found.status.root_owner or found.spec.target
         snapshot = await self.ports.target_reader.snapshot(target, found.spec.firing_time)
-        if await asyncio.to_thread(health, snapshot) is not Health.HEALTHY:
+        if await asyncio.to_thread(health_of, snapshot) is not Health.HEALTHY:
             return False
         meta = {"name": found.name, "namespace": found.namespace}
         meta["resourceVersion"] = found.metadata.resource_version or ""
@@ -202,7 +202,7 @@ class SignalController:
             return None
         if not _is_spec_at_fault(obj):
             raise error
-        message = f"it cannot be read: {fault(error)}"[:1024]
+        message = f"it cannot be read: {unreadable_fields(error)}"[:1024]
         verdicts = {"Triaged": false("Malformed", message), "Ready": false("Triaged", message)}
         generation = int(obj["metadata"].get("generation") or 0)
         conditions = set_conditions((), SIGNAL.kind, verdicts, generation=generation, now=await self.ports.now())
@@ -233,7 +233,7 @@ class SignalController:
         surveyed = await self._survey(found)
         if surveyed.read_failed:
             return await self._pending(found, surveyed)
-        decision = triage(surveyed.observed)
+        decision = triage_signal(surveyed.observed)
         if rest and decision.phase is SignalPhase.BLOCKED and decision.reason == found.status.reason:
             # Looking is free; a write would ring for this very look again.
             return min(rest, LOOK_AGAIN)
@@ -275,7 +275,7 @@ class SignalController:
 
     async def _normalised(self, found: Signal) -> Signal:
         """The Signal with the namespace dropped from a cluster-scoped target: it would pass for the tenant's own."""
-        target = await placed(self.ports.cluster, found.spec.target)
+        target = await place_target(self.ports.cluster, found.spec.target)
         if target == found.spec.target:
             return found
         return found.model_copy(update={"spec": found.spec.model_copy(update={"target": target})})
@@ -319,7 +319,7 @@ class SignalController:
         labels, unknown_scope = await self._scope(found.spec.target, resource)
         around = _surroundings(resource, labels)
         settings = self.ports.settings
-        classified = classify(
+        classified = classify_signal(
             found.spec,
             around,
             custom_keys=settings.classification.custom_labels,
@@ -357,7 +357,7 @@ class SignalController:
         status = inv.status
         if not status.wanted_actions or status.completed_at is None:
             return False
-        found = parsed(RemediationWorkflow, await self.ports.status.list(WORKFLOW, self.ports.namespace))
+        found = parse_objects(RemediationWorkflow, await self.ports.status.list(WORKFLOW, self.ports.namespace))
         return any(
             is_active(one)
             and one.spec.action_type in status.wanted_actions
@@ -397,7 +397,7 @@ class SignalController:
     async def _investigations(self, fingerprint: str, namespace: str) -> tuple[Investigation, ...]:
         """Cases of a fingerprint: the label, which anybody may set, only finds them."""
         labels = f"{FINGERPRINT_LABEL}={fingerprint[:16]}"
-        found = parsed(Investigation, await self.ports.status.list(INVESTIGATION, labels=labels))
+        found = parse_objects(Investigation, await self.ports.status.list(INVESTIGATION, labels=labels))
         here = [inv for inv in found if inv.namespace in (self.ports.namespace, namespace)]
         untold = any(not inv.status.fingerprint for inv in here)
         opened = await self._opened(fingerprint) if untold else ""
@@ -497,7 +497,7 @@ class SignalController:
             obj = await self.ports.status.read(INVESTIGATION, name, namespace)
         except NotFound:
             return None
-        return next(iter(parsed(Investigation, (obj,))), None)
+        return next(iter(parse_objects(Investigation, (obj,))), None)
 
     def _investigation(self, found: Signal, surveyed: SignalSurroundings, name: str) -> dict[str, Any]:
         context, seen = surveyed.context, surveyed.observed
@@ -538,7 +538,7 @@ class SignalController:
             changes["recommendation"] = self._recommended(found, inv, now)
         known = "recommendation" in changes
         said = {"Recommended": true("FromPlaybook" if not _asked_a_model(inv) else "Generated")} if known else {}
-        await publish(self.ports, SIGNAL, found, changes, {"Concluded": verdict, **said}, now=now)
+        await publish_status(self.ports, SIGNAL, found, changes, {"Concluded": verdict, **said}, now=now)
         ended = inv is None or inv.status.phase in TERMINAL_PHASES
         if not ended and not is_duplicate and found.status.recommendation is None:
             self.ports.offer(ADVICE, found.namespace, found.name, found.uid)
@@ -549,7 +549,7 @@ class SignalController:
         said = f"{found.status.duplicate_of.name if found.status.duplicate_of else 'its case'} was deleted"
         message = f"{said}; the next sighting opens a new case"
         verdicts = {"Concluded": false("OriginalDeleted", message)}
-        await publish(self.ports, SIGNAL, found, {"message": message}, verdicts, now=now)
+        await publish_status(self.ports, SIGNAL, found, {"message": message}, verdicts, now=now)
 
     async def _investigation_of(self, found: Signal, ref: ObjectRef) -> Investigation | None:
         """Where a reference by name alone leads: the Signal's own namespace first, then where cases may stand."""
@@ -571,13 +571,13 @@ class SignalController:
         """Back to Pending until it is clear who has the case."""
         changes = {"phase": SignalPhase.PENDING, "reason": None, "message": decision.message, "duplicate_of": None}
         verdicts = {"Concluded": unknown("Pending"), "Ready": false("Triaged", decision.message)}
-        await publish(self.ports, SIGNAL, found, changes, verdicts, now=now)
+        await publish_status(self.ports, SIGNAL, found, changes, verdicts, now=now)
         return LEASE_LOOK
 
     async def _resolved(self, found: Signal) -> timedelta | None:
         now = await self.ports.now()
         changes = {"phase": SignalPhase.RESOLVED, "reason": "Resolved", "message": "the source says that it is over"}
-        await publish(self.ports, SIGNAL, found, changes, {"Triaged": true("Resolved")}, now=now)
+        await publish_status(self.ports, SIGNAL, found, changes, {"Triaged": true("Resolved")}, now=now)
         await self._announce(found, SignalPhase.RESOLVED, "the source says that it is over")
         if found.status.investigation_ref:
             self.ports.offer(INVESTIGATION, found.namespace, found.status.investigation_ref.name, "")
@@ -586,7 +586,7 @@ class SignalController:
     async def _pending(self, found: Signal, surveyed: SignalSurroundings) -> timedelta | None:
         verdicts = {"ContextResolved": false("ReadFailed", surveyed.read_failed), "Ready": false("ContextResolved")}
         changes = {"phase": SignalPhase.PENDING, "message": surveyed.read_failed[:1024]}
-        await publish(self.ports, SIGNAL, found, changes, verdicts, now=surveyed.observed.now)
+        await publish_status(self.ports, SIGNAL, found, changes, verdicts, now=surveyed.observed.now)
         return timedelta(seconds=30)
 
     async def _tell(self, found: Signal, surveyed: SignalSurroundings, decision: TriageDecision) -> None:
@@ -595,7 +595,7 @@ class SignalController:
         verdicts = _verdicts(surveyed, decision)
         if found.status.phase is not decision.phase:
             changes["notices"] = await self._tell_people(found, surveyed, decision)
-        written = await publish(self.ports, SIGNAL, found, changes, verdicts, now=now)
+        written = await publish_status(self.ports, SIGNAL, found, changes, verdicts, now=now)
         if written is not None and found.status.phase is not decision.phase:
             await self._announce(found, decision.phase, decision.message)
         if decision.phase is SignalPhase.DUPLICATE and decision.duplicate_of:
@@ -621,7 +621,7 @@ class SignalController:
         whose = notices.owner_of(read) if read else notices.owner_of_signal(found.spec.target, found.status.context)
         whose = sender_of(found) if decision.reason == "OutOfScope" else whose
         said = replace(told, owners=(whose,))
-        return remembered(known, await tell(self.ports, found, key, said, now))
+        return merge_notices(known, await send_notice(self.ports, found, key, said, now))
 
     async def _is_first(self, key: str, found: Signal) -> bool:
         """Whether no other Signal remembers that notice, of this process or of one before it."""
@@ -639,15 +639,15 @@ class SignalController:
         if not waiting:
             return False
         newer = [await self._told_again(found, one, now) for one in found.status.notices]
-        changes = {"notices": remembered(found.status.notices, *newer)}
-        return await publish(self.ports, SIGNAL, found, changes, {}, now=now) is not None
+        changes = {"notices": merge_notices(found.status.notices, *newer)}
+        return await publish_status(self.ports, SIGNAL, found, changes, {}, now=now) is not None
 
     async def _told_again(self, found: Signal, notice: Remembered, now: datetime) -> Remembered:
         known = unless_late(notice, now)
         if known.state is not NoticeState.PENDING:
             return known
         told = repeated_notice(found, notice.key, self.ports.settings.cluster_name)
-        return await tell(self.ports, found, notice.key, told, now, known) if told else given_up(known, now)
+        return await send_notice(self.ports, found, notice.key, told, now, known) if told else given_up(known, now)
 
     def _changes(
         self, found: Signal, surveyed: SignalSurroundings, decision: TriageDecision, now: datetime
@@ -710,10 +710,10 @@ class SignalController:
                     if many is not None:
                         whose = notices.owner_of_signal(original.spec.target, original.status.context)
                         key, told = f"{inv.uid}/StatusUpdate/duplicates-{many[0]}", replace(many[1], owners=(whose,))
-                        newer = (await tell(self.ports, original, key, told, now),)
-                    known = remembered(original.status.notices, *newer)
+                        newer = (await send_notice(self.ports, original, key, told, now),)
+                    known = merge_notices(original.status.notices, *newer)
                     changes = {"occurrences": before + count, "last_seen": now, "notices": known}
-                    await publish(self.ports, SIGNAL, original, changes, {}, now=now)
+                    await publish_status(self.ports, SIGNAL, original, changes, {}, now=now)
 
     async def _announce(self, found: Signal, phase: SignalPhase, message: str) -> None:
         reason, warning = EVENTS[phase]
@@ -773,7 +773,7 @@ async def signal_of(ports: ControllerPorts, inv: Investigation) -> Signal | None
         obj = await ports.status.read(SIGNAL, ref.name, inv.namespace)
     except NotFound:
         return None
-    return next(iter(parsed(Signal, (obj,))), None)
+    return next(iter(parse_objects(Signal, (obj,))), None)
 
 
 def recommendation(inv: Investigation, now: datetime) -> Recommendation:

@@ -21,21 +21,21 @@ from inquest.api.investigation import Investigation
 from inquest.api.signal import Recommendation, RecommendationSource, Signal
 from inquest.api.types import TERMINAL_PHASES, SignalPhase
 from inquest.controllers.ports import ACTION_TYPE, INVESTIGATION, SIGNAL, ControllerPorts
-from inquest.controllers.reading import parsed
-from inquest.controllers.status import publish
+from inquest.controllers.reading import parse_objects
+from inquest.controllers.status import publish_status
 from inquest.core.llm.recommendation import (
     ActionWords,
     Advice,
     AdvicePlace,
     AdviceRequest,
-    advised,
-    filled,
-    fitting,
+    advice_for_action,
+    advice_request,
+    fill_names,
+    fit_advice,
     known_of,
     place_of,
     question_of,
-    read,
-    request,
+    read_advice,
     topic_of,
     without_model,
 )
@@ -96,7 +96,7 @@ class Recommendations:
             await self._said(found, {}, false("ModelFailed", str(error)[:500]))
             return
         cached = answer.at < begun
-        written = _written(fitting(answer.advice, place), place, RecommendationSource.MODEL, begun, cached=cached)
+        written = _written(fit_advice(answer.advice, place), place, RecommendationSource.MODEL, begun, cached=cached)
         await self._said(found, {"recommendation": written}, true("Cached" if cached else "Generated"))
 
     async def _by_code(
@@ -107,12 +107,12 @@ class Recommendations:
         if advice is None:
             return LOOK_AGAIN
         place, now = place_of(found, inv), await self.ports.now()
-        written = _written(fitting(advice, place), place, RecommendationSource.PLAYBOOK, now, cached=False)
+        written = _written(fit_advice(advice, place), place, RecommendationSource.PLAYBOOK, now, cached=False)
         await self._said(found, {"recommendation": written}, true("FromPlaybook"))
         return None
 
     async def _said(self, found: Signal, changes: dict[str, Any], verdict: ConditionValue) -> None:
-        await publish(self.ports, SIGNAL, found, changes, {"Recommended": verdict}, now=await self.ports.now())
+        await publish_status(self.ports, SIGNAL, found, changes, {"Recommended": verdict}, now=await self.ports.now())
 
     # --- the model ------------------------------------------------------------------------------------------
 
@@ -129,8 +129,8 @@ class Recommendations:
         """One call; what is no advice is an error, and errors are not remembered."""
         if self.ports.model is None:
             raise Unavailable("model")
-        reply = await self.ports.model.ask(await self.ports.redacted(request(question)))
-        advice = read(reply, [action.name for action in question.actions])
+        reply = await self.ports.model.ask(await self.ports.redacted(advice_request(question)))
+        advice = read_advice(reply, [action.name for action in question.actions])
         if advice is None:
             raise Unavailable("model", "the reply holds no advice")
         return _CachedAnswer(advice, await self.ports.now())
@@ -151,10 +151,10 @@ class Recommendations:
             obj = await self.ports.status.read(INVESTIGATION, ref.name, found.namespace)
         except NotFound:
             return None
-        return next(iter(parsed(Investigation, (obj,))), None)
+        return next(iter(parse_objects(Investigation, (obj,))), None)
 
     async def _actions(self) -> tuple[ActionWords, ...]:
-        found = parsed(ActionType, await self.ports.status.list(ACTION_TYPE, self.ports.namespace))
+        found = parse_objects(ActionType, await self.ports.status.list(ACTION_TYPE, self.ports.namespace))
         return tuple(ActionWords(one.spec.name, one.spec.what or "") for one in found)
 
 
@@ -162,11 +162,11 @@ def _written(
     advice: Advice, place: AdvicePlace, source: RecommendationSource, now: datetime, *, cached: bool
 ) -> Recommendation:
     return Recommendation(
-        diagnosis=filled(advice.diagnosis, place)[:500],
-        action=advised(advice.action, place)[:500],
+        diagnosis=fill_names(advice.diagnosis, place)[:500],
+        action=advice_for_action(advice.action, place)[:500],
         urgency=advice.urgency,
         remediate=advice.remediate,
-        prompt=filled(advice.prompt, place)[:1000] or None,
+        prompt=fill_names(advice.prompt, place)[:1000] or None,
         source=source,
         cached=cached,
         generated_at=now,

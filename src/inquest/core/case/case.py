@@ -36,7 +36,7 @@ from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
 from inquest.core.llm.reply.diagnosis import diagnosis_without_verdict
 from inquest.core.remediation.policy import PolicyInput
 from inquest.core.signals import scope
-from inquest.core.signals.classification import DEFAULT_CUSTOM_LABELS, LabelsAround, classify, surroundings_of
+from inquest.core.signals.classification import DEFAULT_CUSTOM_LABELS, LabelsAround, classify_signal, surroundings_of
 from inquest.core.signals.scope import fingerprint_of_signal
 from inquest.errors import InvalidTransition
 
@@ -198,7 +198,7 @@ def _doubts(case: Case) -> tuple[str, ...]:
     if first is None or found is None:
         return ()
     said = found.diagnosis.target
-    own = said is None or same_object(placed(case, said), first.context.target)
+    own = said is None or same_object(place_reference(case, said), first.context.target)
     return first.context.rivals if own or not case.opened.pinned.model else ()
 
 
@@ -243,7 +243,7 @@ def _since_diagnosis(case: Case) -> tuple[facts.Fact, ...]:
     return case.facts[kinds.index(facts.Diagnosed) :] if facts.Diagnosed in kinds else ()
 
 
-def chosen(case: Case) -> outcome.Conclusion:
+def chosen_conclusion(case: Case) -> outcome.Conclusion:
     """The verdict of outcome 1, on which everything after the inquiry rests."""
     found = case.last(facts.Proposed)
     return found.verdict if found else endings.no_workflow_selected()
@@ -260,7 +260,7 @@ def is_outside(case: Case, ref: TargetRef) -> bool:
     return scope.is_outside(case.opened.namespace, case.opened.pinned.home, ref.namespace or "")
 
 
-def placed(case: Case, named: TargetRef) -> TargetRef:
+def place_reference(case: Case, named: TargetRef) -> TargetRef:
     """A reference without a namespace means the Signal's, but for what was seen to be in none.
 
     Of what was not seen nobody knows here whether its kind has namespaces; a look-up drops it where it has none.
@@ -290,7 +290,7 @@ def signal_of(case: Case) -> PinnedSignal:
     if spec.signal_ref is not None or first is None:
         return spec.signal
     said, context = spec.signal, first.context
-    found = classify(said, surroundings_of(context), custom_keys=case.opened.pinned.custom_labels).context
+    found = classify_signal(said, surroundings_of(context), custom_keys=case.opened.pinned.custom_labels).context
     words = {
         "environment": found.environment,
         "priority": found.priority,
@@ -301,7 +301,7 @@ def signal_of(case: Case) -> PinnedSignal:
     return said.model_copy(update=words)
 
 
-def reclassified(
+def reclassify_input(
     question: PolicyInput,
     signal: PinnedSignal,
     around: LabelsAround,
@@ -319,7 +319,7 @@ def reclassified(
     the case: then they may be the person's.
     """
     anew = signal.model_copy(update=_SAID)
-    found = classify(anew, around, custom_keys=custom_keys).context
+    found = classify_signal(anew, around, custom_keys=custom_keys).context
     words = _administered(anew, around, found, custom_keys)
     if not at_home:
         return replace(
@@ -338,7 +338,7 @@ def _administered(
 ) -> dict[str, Any]:
     """Names and custom labels that an administrator wrote; ranks as they were found, which are no looser."""
     owner = around.owner if around.administered else {}
-    named = classify(signal, replace(around, owner=owner), custom_keys=custom_keys).context
+    named = classify_signal(signal, replace(around, owner=owner), custom_keys=custom_keys).context
     business, ranked = named.business or Business(), found.business or Business()
     ranks = {"criticality": ranked.criticality, "sla_requirement": ranked.sla_requirement}
     return {"business": business.model_copy(update=ranks), "custom_labels": named.custom_labels}

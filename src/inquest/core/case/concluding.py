@@ -18,18 +18,18 @@ from inquest.core.case.case import (
     doubtful_target,
     gaps_of,
     is_near,
-    placed,
+    place_reference,
     results_in,
     snapshot_of,
 )
 from inquest.core.case.investigating import rca_inquiry
-from inquest.core.case.merging import MergedResult, SelectionFacts, merge
+from inquest.core.case.merging import MergedResult, SelectionFacts, merge_results
 from inquest.core.case.outcome import Conclusion
 from inquest.core.case.steps import AskGroup, Observed, RecheckTarget, RecordFact, SeekTarget, Step
 from inquest.core.cluster.objects import is_secret
 from inquest.core.evidence.evidence import CaseWarning, Health
 from inquest.core.llm.conversation import AskModel, Conversation
-from inquest.core.llm.loop import correct, next_move, with_reply
+from inquest.core.llm.loop import correct_verdict, next_move, with_reply
 from inquest.core.llm.messages import Invocation
 from inquest.core.llm.reply.verdicts import SelectionVerdict
 from inquest.core.selection import selection
@@ -45,7 +45,7 @@ SHOWN_SUSPECTS: Final = 5
 Cautions = tuple[CaseWarning, ...]
 
 
-def conclude(
+def conclude_case(
     case: Case,
     view: Observed,
     reply: SelectionVerdict | None,
@@ -69,7 +69,7 @@ def verdict_of(
     case: Case, reply: SelectionVerdict | None, seen: SelectionFacts | None = None, cautions: Cautions = ()
 ) -> Conclusion:
     """One of the nine outcomes."""
-    return outcome.decide(merged_of(case, reply, cautions), seen or circumstances(case))
+    return outcome.decide_outcome(merged_of(case, reply, cautions), seen or selection_facts(case))
 
 
 def merged_of(case: Case, reply: SelectionVerdict | None, cautions: Cautions = ()) -> MergedResult:
@@ -77,16 +77,16 @@ def merged_of(case: Case, reply: SelectionVerdict | None, cautions: Cautions = (
     tried = case.last(facts.SelectionTried) if reply is not None and reply.choice is not None else None
     severity = str(case.opened.spec.signal.severity)
     warnings = (*suspected(case), *spent_budgets(case), *(tried.validation.warnings if tried else ()), *cautions)
-    return merge(diagnosis_of(case), reply, signal_severity=severity, warnings=warnings)
+    return merge_results(diagnosis_of(case), reply, signal_severity=severity, warnings=warnings)
 
 
 def is_for_a_person(case: Case, reply: SelectionVerdict) -> bool:
     """Whether the replies alone ask for review: then nothing is asked again (pipeline, 8.1)."""
-    merged = merge(diagnosis_of(case), reply)
+    merged = merge_results(diagnosis_of(case), reply)
     return merged.needs_review or bool(merged.review_reason) or merged.outcome in ("inconclusive", "insufficient_data")
 
 
-def circumstances(
+def selection_facts(
     case: Case,
     *,
     silent: bool = False,
@@ -179,20 +179,20 @@ def _reserved_in_selection(case: Case) -> Iterator[str]:
 def named_target(case: Case) -> TargetRef | None:
     """What the diagnosis names, with the API group that the one question brought."""
     said, answer = diagnosis_of(case).target or doubtful_target(case), answer_about_group(case)
-    named = placed(case, said) if said else None
+    named = place_reference(case, said) if said else None
     if named is None or answer is None:
         return named
     group = group_named(answer.reply, choices_of(case))
     return named.model_copy(update={"api_version": group}) if group else named
 
 
-def gate(case: Case, view: Observed) -> Step | None:
+def question_before_selection(case: Case, view: Observed) -> Step | None:
     """Before invocation 2: one question where several groups serve the kind, then a person; None: it is clear."""
     named, choices = named_target(case), choices_of(case)
     if named is None or not choices or _is_said(case, named, choices):
         return None
     asking = _question(case, view) if case.opened.pinned.model else None
-    return asking or conclude(case, view, None, circumstances(case, groups=choices))
+    return asking or conclude_case(case, view, None, selection_facts(case, groups=choices))
 
 
 def _is_said(case: Case, named: TargetRef, choices: tuple[str, ...]) -> bool:
@@ -204,17 +204,17 @@ def _question(case: Case, view: Observed) -> AskGroup | None:
     """Asked once, as one more turn of the conversation that named the target."""
     if answer_about_group(case) is not None:
         return None
-    move = next_move(conversation(case, view))
+    move = next_move(rca_conversation(case, view))
     return AskGroup(move) if isinstance(move, AskModel) else None
 
 
-def conversation(case: Case, view: Observed) -> Conversation:
+def rca_conversation(case: Case, view: Observed) -> Conversation:
     """All of invocation 1: with the one question that came after its verdict, and the answer."""
     inquiry, choices = rca_inquiry(case, view), choices_of(case)
     named = (diagnosis_of(case).target or doubtful_target(case)) if choices else None
     if named is None or named.api_version in choices:
         return inquiry
-    asked = correct(inquiry, group_question(named, choices), turns=1)
+    asked = correct_verdict(inquiry, group_question(named, choices), turns=1)
     answer = answer_about_group(case)
     return with_reply(asked, answer.reply) if answer else asked
 
@@ -239,7 +239,7 @@ def _own_kind(case: Case, reply: SelectionVerdict) -> TargetRef | None:
     context, named = context_of(case), reply.target
     known = (context.target, case.target, *context.chain)
     own = named is not None and needs_lookup(root=context.root, named=named, known=known)
-    return placed(case, named) if named is not None and own else None
+    return place_reference(case, named) if named is not None and own else None
 
 
 def _sought(case: Case, named: TargetRef) -> facts.TargetSought | None:

@@ -38,7 +38,7 @@ class Derived:
     value: object
 
 
-def made(case: Case, name: str, grounds: tuple[object, ...], make: Callable[[], T], kind: type[T]) -> T:
+def make_once(case: Case, name: str, grounds: tuple[object, ...], make: Callable[[], T], kind: type[T]) -> T:
     """What `make` makes from these facts alone; the very same facts give the very same thing."""
     kept = case.memory.get(name)
     if isinstance(kept, Derived) and isinstance(kept.value, kind) and _are_same(kept.grounds, grounds):
@@ -52,7 +52,7 @@ def _are_same(ours: Sequence[object], theirs: Sequence[object]) -> bool:
     return len(ours) == len(theirs) and all(one is other for one, other in zip(ours, theirs, strict=True))
 
 
-def grown(
+def grow_conversation(
     case: Case, name: str, start: Conversation, told: Sequence[T], step: Callable[[Conversation, T], Conversation]
 ) -> Conversation:
     """The conversation after all that was told, `step` by `step`."""

@@ -12,11 +12,11 @@ from typing import Final
 from inquest.api.base import duration_from_timedelta
 from inquest.api.types import Phase, Reason
 from inquest.core.case import endings, facts, outcome
-from inquest.core.case.case import Case, chosen, context_of, is_near, placed, whole_contexts
-from inquest.core.case.concluding import circumstances, verdict_of
-from inquest.core.case.investigating import investigating, pending, window_of
-from inquest.core.case.remediating import analyzing, awaiting, executing, verifying
-from inquest.core.case.selecting import filters_of, selecting
+from inquest.core.case.case import Case, chosen_conclusion, context_of, is_near, place_reference, whole_contexts
+from inquest.core.case.concluding import selection_facts, verdict_of
+from inquest.core.case.investigating import step_investigating, step_pending, window_of
+from inquest.core.case.remediating import step_analyzing, step_awaiting, step_executing, step_verifying
+from inquest.core.case.selecting import filters_of, step_selecting
 from inquest.core.case.steps import (
     LOOK,
     AskGroup,
@@ -52,7 +52,7 @@ def next_step(case: Case, view: Observed) -> Step:
         return _STEPS[case.phase](case, view)
     late = case.phase if ended.reason is Reason.TIMED_OUT else None
     # What both invocations said stays for the person who reads how it ended.
-    kept = replace(ended, merged=ended.merged or chosen(case).merged)
+    kept = replace(ended, merged=ended.merged or chosen_conclusion(case).merged)
     return RecordFact(facts.Closed(kept, view.now, timeout_phase=late))
 
 
@@ -70,10 +70,14 @@ def _stopped(case: Case, view: Observed) -> outcome.Conclusion | None:
 def _cancelled(case: Case) -> outcome.Conclusion:
     undoing = case.last(facts.UndoPlanned) is not None
     if case.phase is Phase.VERIFYING:
-        return endings.stopped_undoing(chosen(case)) if undoing else endings.stopped_waiting(chosen(case))
+        return (
+            endings.stopped_undoing(chosen_conclusion(case))
+            if undoing
+            else endings.stopped_waiting(chosen_conclusion(case))
+        )
     if case.phase is Phase.EXECUTING:
         return endings.stopped_undoing_half() if undoing else endings.stopped_running()
-    return endings.cancelled()
+    return endings.end_cancelled()
 
 
 def _is_spent(case: Case, view: Observed) -> bool:
@@ -84,13 +88,13 @@ def _is_spent(case: Case, view: Observed) -> bool:
 
 
 _STEPS: Final[Mapping[Phase, Callable[[Case, Observed], Step]]] = {
-    Phase.PENDING: pending,
-    Phase.INVESTIGATING: investigating,
-    Phase.SELECTING: selecting,
-    Phase.ANALYZING: analyzing,
-    Phase.AWAITING_APPROVAL: awaiting,
-    Phase.EXECUTING: executing,
-    Phase.VERIFYING: verifying,
+    Phase.PENDING: step_pending,
+    Phase.INVESTIGATING: step_investigating,
+    Phase.SELECTING: step_selecting,
+    Phase.ANALYZING: step_analyzing,
+    Phase.AWAITING_APPROVAL: step_awaiting,
+    Phase.EXECUTING: step_executing,
+    Phase.VERIFYING: step_verifying,
 }
 
 __all__ = [
@@ -118,12 +122,12 @@ __all__ = [
     "TakeSnapshot",
     "ValidateSelection",
     "Wait",
-    "circumstances",
     "context_of",
     "filters_of",
     "is_near",
     "next_step",
-    "placed",
+    "place_reference",
+    "selection_facts",
     "verdict_of",
     "whole_contexts",
     "window_of",

@@ -99,7 +99,7 @@ def signal_resolved(
     )
 
 
-def halted(selected: Conclusion, halt: GuardResult) -> Conclusion:
+def end_halted(selected: Conclusion, halt: GuardResult) -> Conclusion:
     """A guard ended the case right before the execution (resources, section 9.4)."""
     why = "RemediationBlocked" if halt.reason is Reason.REMEDIATION_BLOCKED else "NotApplicable"
     return replace(
@@ -167,7 +167,7 @@ def execution_timed_out(selected: Conclusion, message: str, *, ran: bool) -> Con
     return replace(execution_failed(selected, message, ran=ran), reason=Reason.TIMED_OUT)
 
 
-def verified(selected: Conclusion, effect: VerifiedEffect) -> Conclusion:
+def end_verified(selected: Conclusion, effect: VerifiedEffect) -> Conclusion:
     """The run was looked at to its end (resources, section 12.4)."""
     word = "NotApplicable" if effect.rolled_back else "Disabled"
     helped = effect.resolution is not Resolution.INEFFECTIVE
@@ -186,7 +186,7 @@ def verified(selected: Conclusion, effect: VerifiedEffect) -> Conclusion:
 
 def taken_back(selected: Conclusion, message: str) -> Conclusion:
     """The run failed half way and its undo has taken back what it had done (resources, section 8.5)."""
-    undone = verified(selected, VerifiedEffect(Resolution.INCONCLUSIVE, None, None, rolled_back=True))
+    undone = end_verified(selected, VerifiedEffect(Resolution.INCONCLUSIVE, None, None, rolled_back=True))
     said = f"The workflow failed and was taken back by its undo workflow: {message}"
     return replace(undone, message=said, conditions={**ANALYSED, "Executed": (FALSE, "JobFailed"), **UNASSESSED})
 
@@ -247,7 +247,7 @@ _UNTOLD: Final = {
 def stopped_running() -> Conclusion:
     """Cancelled while the Job runs: it goes, and how far it came is not taken back (behaviours, section 14.3)."""
     said = "Cancelled while the workflow ran: its Job is deleted, and what it had done until then stays"
-    return replace(cancelled(), message=said)
+    return replace(end_cancelled(), message=said)
 
 
 def stopped_waiting(selected: Conclusion) -> Conclusion:
@@ -255,23 +255,23 @@ def stopped_waiting(selected: Conclusion) -> Conclusion:
     return _unverified(selected, "Verification was cancelled; the change stays")
 
 
-def unverifiable(selected: Conclusion) -> Conclusion:
+def end_unverifiable(selected: Conclusion) -> Conclusion:
     """The execution went away while its effect was looked at: the change has been made, nobody knows what it did."""
     return _unverified(selected, "The workflow ran, but its execution is gone: whether it helped is not known")
 
 
 def _unverified(selected: Conclusion, message: str) -> Conclusion:
-    ended = verified(selected, VerifiedEffect(Resolution.INCONCLUSIVE, None, None))
+    ended = end_verified(selected, VerifiedEffect(Resolution.INCONCLUSIVE, None, None))
     return replace(ended, message=message, conditions={**ended.conditions, **UNASSESSED})
 
 
-def older_journal(detail: str) -> Conclusion:
+def end_older_journal(detail: str) -> Conclusion:
     """What an earlier version began, and this one cannot read; nobody is asked, so that no later Signal is held."""
     ended = replace(internal_error(detail), message=cut_message(detail), sub_reason=None)
     return replace(ended, needs_review=False, review_reason=None, resolution=None)
 
 
-def tampered(detail: str) -> Conclusion:
+def end_tampered(detail: str) -> Conclusion:
     """What was recorded and what is there do not fit: nothing is executed."""
     said = detail.removeprefix("Journal tampered: ")
     return replace(internal_error(said), message=f"Journal tampered: {said}"[:1024], sub_reason=None)
@@ -352,7 +352,7 @@ def queue_timeout(waited: str) -> Conclusion:
     )
 
 
-def cancelled(by: str = "") -> Conclusion:
+def end_cancelled(by: str = "") -> Conclusion:
     """A person stopped it; evidence and usage stay, late results are ignored."""
     return Conclusion(
         phase=Phase.CANCELLED,

@@ -12,7 +12,7 @@ from inquest.api.refs import TargetRef
 from inquest.api.types import Phase, SourceType
 from inquest.core.case import endings, facts
 from inquest.core.case.case import Case, gaps_of, is_outside, names_of, signal_of, snapshot_of
-from inquest.core.case.conversations import grown, made
+from inquest.core.case.conversations import grow_conversation, make_once
 from inquest.core.case.steps import (
     BeginCase,
     CallModel,
@@ -28,7 +28,7 @@ from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.diagnosis.claims import check_claims
 from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
-from inquest.core.diagnosis.health import doubts_of, has_recovered, settling
+from inquest.core.diagnosis.health import describe_settling, doubts_of, has_recovered
 from inquest.core.diagnosis.playbooks import SHOWN
 from inquest.core.evidence.evidence import CaseWarning, Evidence, Gap
 from inquest.core.history.lessons import memory_section
@@ -43,10 +43,10 @@ from inquest.core.llm.conversation import (
     Slot,
     Turn,
 )
-from inquest.core.llm.loop import begin, next_move, with_results, with_slot
+from inquest.core.llm.loop import begin_conversation, next_move, with_results, with_slot
 from inquest.core.llm.messages import Invocation, Message, Usage
 from inquest.core.llm.planning import visible_plan
-from inquest.core.llm.planning.prepare import Preparation, brief, tools_of_snapshot
+from inquest.core.llm.planning.prepare import Preparation, prepare_case, tools_of_snapshot
 from inquest.core.llm.prompts.history import history_section
 from inquest.core.llm.prompts.rca import RcaContext, Repeats, first_message, reads_of, snapshot_room, system_prompt
 from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_without_verdict
@@ -54,7 +54,7 @@ from inquest.core.llm.reply.verdicts import RcaVerdict
 from inquest.core.llm.streams import RUN_STREAMS, StreamFinding
 from inquest.core.llm.tool_calls import PrefetchedCall
 from inquest.core.signals.incident import IncidentWindow, incident_window
-from inquest.core.text import visible
+from inquest.core.text import make_visible
 
 KEPT_CALLS: Final = 15
 KEPT_TOKENS: Final = 0.2
@@ -72,11 +72,11 @@ SPENT: Final[Mapping[str, str]] = {
 """What a partial answer is marked with (behaviours, section 12.3)."""
 
 
-def pending(case: Case, view: Observed) -> Step:
+def step_pending(case: Case, view: Observed) -> Step:
     return BeginCase()
 
 
-def investigating(case: Case, view: Observed) -> Step:
+def step_investigating(case: Case, view: Observed) -> Step:
     resolved = case.first(facts.ContextResolved)
     if resolved is None:
         outside = is_outside(case, case.target)
@@ -99,7 +99,7 @@ def _brief(case: Case, view: Observed) -> Preparation:
     taken = snapshot_of(case)
     signal, habits = case.opened.spec.signal, case.opened.pinned.habits
     tools, books = view.tools[Invocation.RCA], taken.playbooks[:SHOWN]
-    return brief(signal, taken.snapshot, taken.findings, tools, habits, now=view.now, playbooks=books)
+    return prepare_case(signal, taken.snapshot, taken.findings, tools, habits, now=view.now, playbooks=books)
 
 
 def _out_of_scope(case: Case, view: Observed, ref: TargetRef) -> Step:
@@ -109,7 +109,7 @@ def _out_of_scope(case: Case, view: Observed, ref: TargetRef) -> Step:
 def _by_detectors(case: Case) -> Diagnosis:
     taken = snapshot_of(case)
     recovered = has_recovered(taken.snapshot, case.opened.spec.signal.firing_time)
-    change = settling(taken.snapshot)
+    change = describe_settling(taken.snapshot)
     return diagnose(
         taken.findings,
         taken.health,
@@ -132,7 +132,7 @@ def _inquire(case: Case, view: Observed) -> Step:
             return step
         move = _better(move, next_move(looking.synthesis(), elapsed=elapsed))
     if not isinstance(move, Concluded):
-        return moved(Invocation.RCA, move)
+        return step_of_move(Invocation.RCA, move)
     if not move.asked:
         # No answer at all: not even the last question could be asked (resources, section 14.1).
         late = endings.timed_out(Phase.INVESTIGATING)
@@ -156,7 +156,7 @@ def _marked(diagnosis: Diagnosis, spent: str) -> Diagnosis:
     return replace(diagnosis, warnings=(*diagnosis.warnings, caution))
 
 
-def moved(invocation: Invocation, move: AskModel | RunTools) -> Step:
+def step_of_move(invocation: Invocation, move: AskModel | RunTools) -> Step:
     return CallModel(invocation, move) if isinstance(move, AskModel) else RunToolBatch(invocation, move)
 
 
@@ -222,15 +222,15 @@ def loop_inquiry(case: Case, view: Observed | None = None) -> Conversation:
     known = briefed.brief if briefed is not None else Preparation(offered_now)
     # All that the prompt may be made of: what comes later must not change what was asked.
     grounds = (case.opened, snapshot_of(case), case.first(facts.ContextResolved), known.tools, briefed)
-    start = made(case, "the prompt of invocation 1", grounds, lambda: _begun(case, known), Conversation)
-    told = grown(case, Invocation.RCA, start, _slots(case), with_slot)
+    start = make_once(case, "the prompt of invocation 1", grounds, lambda: _begun(case, known), Conversation)
+    told = grow_conversation(case, Invocation.RCA, start, _slots(case), with_slot)
     return with_results(told, answers_to(told)) if have_begun(case) and told.pending else told
 
 
 def _begun(case: Case, known: Preparation) -> Conversation:
     """Invocation 1 before its first turn."""
     pinned, context = case.opened.pinned, rca_context(case, known)
-    return begin(
+    return begin_conversation(
         Invocation.RCA,
         model=pinned.model,
         opening=(
@@ -253,7 +253,7 @@ def _begun(case: Case, known: Preparation) -> Conversation:
 def _known(case: Case, known: Preparation) -> list[tuple[PrefetchedCall, str]]:
     """Calls that the snapshot answers, with what it read."""
     texts = {item.id: item.text for item in snapshot_of(case).snapshot.evidence}
-    return [(one, visible(texts[one.evidence])) for one in known.known]
+    return [(one, make_visible(texts[one.evidence])) for one in known.known]
 
 
 def urgency_of(case: Case) -> int:

@@ -14,13 +14,13 @@ from inquest.errors import InvalidTransition
 F = TypeVar("F", bound=Fact)
 
 
-def dump(fact: Fact) -> dict[str, Any]:
+def dump_fact(fact: Fact) -> dict[str, Any]:
     """The fact as the payload of a slot."""
     body: dict[str, Any] = _adapter(type(fact).__name__).dump_python(fact, mode="json", by_alias=True)
     return {"fact": type(fact).__name__, "body": body}
 
 
-def load(payload: Mapping[str, Any]) -> Fact:
+def load_fact(payload: Mapping[str, Any]) -> Fact:
     """The fact of a slot's payload; OutOfTurn for a name that this version does not know."""
     name = str(payload.get("fact"))
     if name not in FACTS:

@@ -11,7 +11,7 @@ from inquest.api.types import HumanReviewReason, Outcome, SubReason
 from inquest.core.diagnosis.diagnosis import Diagnosis
 from inquest.core.evidence.evidence import CaseWarning
 from inquest.core.llm.reply.contradictions import contradictions_of
-from inquest.core.llm.reply.diagnosis import contradictory
+from inquest.core.llm.reply.diagnosis import warn_contradictory
 from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
 from inquest.core.selection.selection import WORKFLOW_NOT_FOUND, SelectionAttempt, exhausted_message, last_reason
 
@@ -87,7 +87,7 @@ class MergedResult:
         return tuple(warning.text.lower() for warning in self.warnings)
 
 
-def merge(
+def merge_results(
     rca: Diagnosis,
     selection: SelectionVerdict | None = None,
     *,
@@ -132,7 +132,7 @@ def _with_contradictions(merged: MergedResult, rca: Diagnosis) -> MergedResult:
     found = tuple(dict.fromkeys((*conflicts, *overruled)))
     if not found or any(warning.code == "ContradictoryVerdict" for warning in merged.warnings):
         return merged
-    return _warned(merged, contradictory(found))
+    return _warned(merged, warn_contradictory(found))
 
 
 def _warned(merged: MergedResult, warning: CaseWarning) -> MergedResult:
@@ -168,7 +168,7 @@ class SelectionFacts:
 Rule = Callable[[MergedResult, SelectionFacts], MergedResult]
 
 
-def normalise(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
+def normalise_result(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
     """Apply every rule, from top to bottom."""
     for rule in RULES:
         merged = rule(merged, seen)

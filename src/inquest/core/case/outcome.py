@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from inquest.api.types import Actionability, HumanReviewReason, Outcome, Phase, Reason, Resolution, SubReason
-from inquest.core.case.merging import OTHER, RESOLVED_GATE, MergedResult, SelectionFacts, normalise, review_row
+from inquest.core.case.merging import OTHER, RESOLVED_GATE, MergedResult, SelectionFacts, normalise_result, review_row
 
 MAX_MESSAGE: Final = 1024
 
@@ -41,10 +41,10 @@ class Conclusion:
     """The normalised reply that was decided on; absent for the ends outside the nine."""
 
 
-def decide(merged: MergedResult, seen: SelectionFacts | None = None) -> Conclusion:
+def decide_outcome(merged: MergedResult, seen: SelectionFacts | None = None) -> Conclusion:
     """Normalise, then the first row that fits; every verdict has a message."""
     seen = seen or SelectionFacts()
-    merged = normalise(merged, seen)
+    merged = normalise_result(merged, seen)
     verdict = next(make(merged, seen) for fits, make in DECISIONS if fits(merged, seen))
     said = MESSAGES[_outcome(verdict)](merged, seen)
     message = "; ".join(part for part in (said, merged.aside) if part)
@@ -52,7 +52,7 @@ def decide(merged: MergedResult, seen: SelectionFacts | None = None) -> Conclusi
     return replace(verdict, message=cut_message(message), conditions=conditions, merged=merged)
 
 
-def wished(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
+def decide_wished(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
     """A person chose the workflow: what a model or a gate would have a person asked for has been answered."""
     verdict = _selected(merged, seen)
     conditions = {**verdict.conditions, "TargetVerified": _target_condition(merged, seen)}

@@ -9,7 +9,7 @@ from typing import Final
 
 from inquest.api.types import VERIFIED_EXECUTIONS, ApprovalState, EffectivenessReason, ExecutionPhase, Phase, Resolution
 from inquest.core.case import endings, facts
-from inquest.core.case.case import Case, chosen, diagnosis_of, gaps_of, resolved_of, signal_of
+from inquest.core.case.case import Case, chosen_conclusion, diagnosis_of, gaps_of, resolved_of, signal_of
 from inquest.core.case.steps import (
     LOOK,
     AskPolicy,
@@ -28,7 +28,7 @@ from inquest.core.remediation.execution import undo_is_due
 from inquest.core.remediation.policy import PolicyInput, Tally, after_ruling
 
 
-def analyzing(case: Case, view: Observed) -> Step:
+def step_analyzing(case: Case, view: Observed) -> Step:
     ruled, selected = case.last(facts.PolicyRuled), case.last(facts.Proposed)
     if selected is None:
         return RecordFact(facts.Closed(endings.no_workflow_selected(), view.now))
@@ -83,17 +83,21 @@ def question_of(case: Case, selected: facts.Proposed) -> PolicyInput:
 def _unless_halted(case: Case, view: Observed, step: Step) -> Step:
     """Right before an effect: the guards, read anew."""
     if view.halt is not None and view.halt.phase is not None:
-        return RecordFact(facts.Closed(endings.halted(chosen(case), view.halt), view.now, drift=view.halt.drift))
+        return RecordFact(
+            facts.Closed(endings.end_halted(chosen_conclusion(case), view.halt), view.now, drift=view.halt.drift)
+        )
     return step
 
 
-def awaiting(case: Case, view: Observed) -> Step:
+def step_awaiting(case: Case, view: Observed) -> Step:
     decided = case.last(facts.ApprovalDecided)
     if decided is None:
         return _look_at_request(case, view)
     if decided.state is not ApprovalState.APPROVED:
         return RecordFact(
-            facts.Closed(endings.not_approved(chosen(case), decided.state, decided.reason, decided.void), view.now)
+            facts.Closed(
+                endings.not_approved(chosen_conclusion(case), decided.state, decided.reason, decided.void), view.now
+            )
         )
     if view.frozen or (view.stand is not None and view.stand.standing in HELD):
         return Wait(view.now + LOOK)
@@ -107,8 +111,8 @@ def _use(case: Case, view: Observed) -> Step:
     if is_halted or stand.standing is ApprovalStanding.STANDS:
         return _unless_halted(case, view, Execute())
     if stand.standing in (ApprovalStanding.TAMPERED, ApprovalStanding.USED):
-        return RecordFact(facts.Closed(endings.tampered(stand.message), view.now))
-    void = endings.not_approved(chosen(case), ApprovalState.VOIDED, stand.message, stand.void)
+        return RecordFact(facts.Closed(endings.end_tampered(stand.message), view.now))
+    void = endings.not_approved(chosen_conclusion(case), ApprovalState.VOIDED, stand.message, stand.void)
     return RecordFact(facts.Closed(void, view.now, drift=stand.drift))
 
 
@@ -120,7 +124,7 @@ def _look_at_request(case: Case, view: Observed) -> Step:
     if state is not None:
         return RecordFact(view_decision(view, stand, state))
     if stand.standing in (ApprovalStanding.TAMPERED, ApprovalStanding.USED):
-        return RecordFact(facts.Closed(endings.tampered(stand.message), view.now))
+        return RecordFact(facts.Closed(endings.end_tampered(stand.message), view.now))
     if stand.standing is ApprovalStanding.NOT_APPROVED and _is_over(case, view):
         why = f"Approval request expired: {stand.message}"
         return RecordFact(facts.ApprovalDecided(ApprovalState.EXPIRED, "", why, None))
@@ -155,16 +159,16 @@ def view_decision(view: Observed, stand: ApprovalCheck, state: ApprovalState) ->
     return facts.ApprovalDecided(state, view.decided_by, stand.message, view.decided_at, stand.void, stand.drift)
 
 
-def executing(case: Case, view: Observed) -> Step:
+def step_executing(case: Case, view: Observed) -> Step:
     seen = view.execution
     if seen is None:
-        return RecordFact(facts.Closed(endings.execution_gone(chosen(case)), view.now))
+        return RecordFact(facts.Closed(endings.execution_gone(chosen_conclusion(case)), view.now))
     if seen.phase is ExecutionPhase.FAILED:
         # What never ran has changed nothing.
         is_due, failed = seen.ran and _undo_is_due(case, seen, failed=True), _failed(case, view, seen)
         return _undone_first(case, view, failed) if is_due else RecordFact(failed)
     if seen.phase is ExecutionPhase.ROLLED_BACK:
-        return RecordFact(facts.Closed(endings.taken_back(chosen(case), seen.message), view.now))
+        return RecordFact(facts.Closed(endings.taken_back(chosen_conclusion(case), seen.message), view.now))
     if seen.phase is ExecutionPhase.VERIFYING or seen.phase in VERIFIED_EXECUTIONS:
         return RecordFact(facts.JobSucceeded(view.now))
     return Wait(view.now + LOOK)
@@ -172,20 +176,22 @@ def executing(case: Case, view: Observed) -> Step:
 
 def _failed(case: Case, view: Observed, seen: ObservedExecution) -> facts.Closed:
     if not seen.late:
-        return facts.Closed(endings.execution_failed(chosen(case), seen.message, ran=seen.ran), view.now)
-    late = endings.execution_timed_out(chosen(case), seen.message, ran=seen.ran)
+        return facts.Closed(endings.execution_failed(chosen_conclusion(case), seen.message, ran=seen.ran), view.now)
+    late = endings.execution_timed_out(chosen_conclusion(case), seen.message, ran=seen.ran)
     return facts.Closed(late, view.now, timeout_phase=Phase.EXECUTING)
 
 
-def verifying(case: Case, view: Observed) -> Step:
+def step_verifying(case: Case, view: Observed) -> Step:
     seen = view.execution
     if seen is None or seen.phase is ExecutionPhase.FAILED:
-        return RecordFact(facts.Closed(endings.unverifiable(chosen(case)), view.now))
+        return RecordFact(facts.Closed(endings.end_unverifiable(chosen_conclusion(case)), view.now))
     rolled_back = seen.phase is ExecutionPhase.ROLLED_BACK
     done = replace(seen.done or _UNKNOWN, rolled_back=True) if rolled_back else seen.done
     if done is None:
         return Wait(view.now + LOOK)
-    ended = facts.Closed(endings.verified(chosen(case), done), view.now, score=done.score, assessed=done.reason)
+    ended = facts.Closed(
+        endings.end_verified(chosen_conclusion(case), done), view.now, score=done.score, assessed=done.reason
+    )
     is_due = not rolled_back and _undo_is_due(case, seen, failed=False)
     return _undone_first(case, view, ended) if is_due else RecordFact(ended)
 

@@ -26,19 +26,19 @@ from inquest.core.case.case import (
 )
 from inquest.core.case.concluding import (
     Cautions,
-    circumstances,
-    conclude,
-    gate,
+    conclude_case,
     is_for_a_person,
     merged_of,
     missing_target,
     named_target,
+    question_before_selection,
+    selection_facts,
     sought_target,
     verdict_of,
 )
-from inquest.core.case.conversations import grown
+from inquest.core.case.conversations import grow_conversation
 from inquest.core.case.endings import catalogue_unavailable
-from inquest.core.case.investigating import moved, rca_inquiry, rca_usage, urgency_of
+from inquest.core.case.investigating import rca_inquiry, rca_usage, step_of_move, urgency_of
 from inquest.core.case.merging import SelectionFacts
 from inquest.core.case.steps import (
     BindProposal,
@@ -52,11 +52,11 @@ from inquest.core.case.steps import (
 from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.history.lessons import memory_section
 from inquest.core.llm.conversation import Budgets, Calls, Concluded, Conversation
-from inquest.core.llm.loop import begin, correct, next_move, with_reply, with_results
+from inquest.core.llm.loop import begin_conversation, correct_verdict, next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message, Usage
 from inquest.core.llm.prompts.history import history_section
 from inquest.core.llm.prompts.selection import SelectionContext, first_message, seven_fields, system_prompt
-from inquest.core.llm.reply.contradictions import contradictions
+from inquest.core.llm.reply.contradictions import find_contradictions
 from inquest.core.llm.reply.diagnosis import cautions_from
 from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
 from inquest.core.selection import selection
@@ -66,27 +66,27 @@ from inquest.core.selection.target import target_question
 DISCOVERY: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
 
 
-def selecting(case: Case, view: Observed) -> Step:
+def step_selecting(case: Case, view: Observed) -> Step:
     diagnosis, wish = diagnosis_of(case), case.opened.spec.workflow
     if wish is not None:
         return wished(case, view, wish, filters_of(case))
     if diagnosis.nothing_to_do or diagnosis.stopped:
-        return conclude(case, view, None)
+        return conclude_case(case, view, None)
     named = named_target(case)
     if named is not None and not case.opened.pinned.model and (why := _out_of_reach(case, named)):
-        return conclude(case, view, SelectionVerdict(summary=diagnosis.summary, reasoning=why, declined=True))
+        return conclude_case(case, view, SelectionVerdict(summary=diagnosis.summary, reasoning=why, declined=True))
     if named is not None and not is_near(case, named):
-        return conclude(case, view, None, _astray(case, named))
-    if (ambiguous := gate(case, view)) is not None:
+        return conclude_case(case, view, None, _astray(case, named))
+    if (ambiguous := question_before_selection(case, view)) is not None:
         return ambiguous
     if named is not None and not is_resolved(case, named):
         return ResolveContext(named)
     context = context_of(case)
     if not context.verified:
-        return conclude(case, view, None)
+        return conclude_case(case, view, None)
     far = next((ref for ref in (context.target, context.root) if not is_near(case, ref)), None)
     if far is not None:
-        return conclude(case, view, None, _astray(case, far))
+        return conclude_case(case, view, None, _astray(case, far))
     return _choose(case, view) if case.opened.pinned.model else _choose_by_code(case, view)
 
 
@@ -112,7 +112,7 @@ def _is_said_missing(case: Case, named: TargetRef) -> bool:
 
 
 def _astray(case: Case, named: TargetRef) -> SelectionFacts:
-    return circumstances(case, without_target=f"NotResolved: {named.display} is outside the namespaces of this case")
+    return selection_facts(case, without_target=f"NotResolved: {named.display} is outside the namespaces of this case")
 
 
 def _choose_by_code(case: Case, view: Observed) -> Step:
@@ -122,7 +122,7 @@ def _choose_by_code(case: Case, view: Observed) -> Step:
     if tried is not None:
         return _settle(case, view, tried)
     why = unchosen.why if unchosen else ""
-    return conclude(case, view, SelectionVerdict(summary=diagnosis_of(case).summary, reasoning=why, declined=True))
+    return conclude_case(case, view, SelectionVerdict(summary=diagnosis_of(case).summary, reasoning=why, declined=True))
 
 
 def _choose(case: Case, view: Observed) -> Step:
@@ -132,7 +132,7 @@ def _choose(case: Case, view: Observed) -> Step:
         return _settle(case, view, tries[-1])
     elapsed = (view.now - case.opened.at).total_seconds()
     move = next_move(selection_inquiry(case, view), elapsed=elapsed)
-    return _concluded(case, view, move) if isinstance(move, Concluded) else moved(Invocation.SELECTION, move)
+    return _concluded(case, view, move) if isinstance(move, Concluded) else step_of_move(Invocation.SELECTION, move)
 
 
 def _is_the_last(case: Case, tries: Sequence[facts.SelectionTried]) -> bool:
@@ -145,12 +145,12 @@ def _concluded(case: Case, view: Observed, move: Concluded) -> Step:
     reply = move.reading.reply if move.reading else None
     if not isinstance(reply, SelectionVerdict):
         return _without_verdict(case, view, silent=move.reading is None)
-    cautions = cautions_from(move.reading.problems if move.reading else (), contradictions(reply))
+    cautions = cautions_from(move.reading.problems if move.reading else (), find_contradictions(reply))
     if reply.choice is None:
         unread = catalogue_unread(case)
         if unread:
             return RecordFact(facts.Closed(catalogue_unavailable(unread), view.now))
-        return conclude(case, view, reply, cautions=cautions)
+        return conclude_case(case, view, reply, cautions=cautions)
     return _check(case, view, reply, reply.choice, cautions)
 
 
@@ -165,12 +165,12 @@ def catalogue_unread(case: Case) -> str:
 def _without_verdict(case: Case, view: Observed, *, silent: bool) -> Step:
     tried = case.last(facts.SelectionTried)
     if tried is None:
-        return conclude(case, view, None, circumstances(case, silent=silent, lost=not silent))
+        return conclude_case(case, view, None, selection_facts(case, silent=silent, lost=not silent))
     if tried.validation.valid:
         # The question about its target had no answer.
         return _settle(case, view, tried)
     why = "no verdict within its turns" if silent else "the reply could not be read"
-    failed = replace(tried, number=tried.number + 1, validation=selection.unread(why), at=view.now)
+    failed = replace(tried, number=tried.number + 1, validation=selection.unreadable_reply(why), at=view.now)
     return RecordFact(replace(failed, reply=replace(tried.reply, choice=None)))
 
 
@@ -205,7 +205,7 @@ def selection_inquiry(case: Case, view: Observed) -> Conversation:
         seconds=pinned.limit(Phase.SELECTING).total_seconds(),
         window=pinned.context_window,
     )
-    start = begin(
+    start = begin_conversation(
         Invocation.SELECTION,
         model=pinned.model,
         opening=opening,
@@ -217,7 +217,7 @@ def selection_inquiry(case: Case, view: Observed) -> Conversation:
         names=names_of(case),
         urgency=urgency_of(case),
     )
-    return grown(case, Invocation.SELECTION, start, case.facts, partial(_told, case))
+    return grow_conversation(case, Invocation.SELECTION, start, case.facts, partial(_told, case))
 
 
 def _told(case: Case, inquiry: Conversation, fact: facts.Fact) -> Conversation:
@@ -227,10 +227,10 @@ def _told(case: Case, inquiry: Conversation, fact: facts.Fact) -> Conversation:
         case facts.ToolsRan(invocation=Invocation.SELECTION):
             return with_results(inquiry, fact.results)
         case facts.SelectionTried() if not fact.validation.valid and fact.number < selection.MAX_TRIES:
-            return correct(inquiry, selection.correction_message(fact.number, fact.validation))
+            return correct_verdict(inquiry, selection.correction_message(fact.number, fact.validation))
         case facts.TargetSought() if not fact.found and fact == _first_missing(case):
             question = target_question(fact.named, fact.why, context_of(case).root)
-            return correct(inquiry, question, turns=1)
+            return correct_verdict(inquiry, question, turns=1)
         case _:
             return inquiry
 
@@ -271,11 +271,11 @@ def _settle(case: Case, view: Observed, tried: facts.SelectionTried) -> Step:
     seeking = sought_target(case, view, reply) if tried.validation.valid else None
     if seeking is not None:
         return seeking
-    seen = circumstances(case, without_target=missing_target(case, reply))
+    seen = selection_facts(case, without_target=missing_target(case, reply))
     verdict = verdict_of(case, reply, seen, tried.cautions)
     if verdict.phase is Phase.ANALYZING:
         return BindProposal(verdict, tried)
-    return conclude(case, view, reply, seen, tried.cautions)
+    return conclude_case(case, view, reply, seen, tried.cautions)
 
 
 def _last_choice(case: Case, tried: facts.SelectionTried) -> SelectionVerdict:
@@ -306,15 +306,15 @@ def wished(case: Case, view: Observed, wish: ChosenWorkflow, filters: CatalogueF
     far = next((ref for ref in (context.target, context.root) if not is_near(case, ref)), None)
     if far is not None:
         why = f"NotResolved: {far.display} is outside the namespaces of this case"
-        return conclude(case, view, None, circumstances(case, without_target=why))
+        return conclude_case(case, view, None, selection_facts(case, without_target=why))
     if not context.verified:
-        return conclude(case, view, None)
+        return conclude_case(case, view, None)
     if tried is None:
         return ValidateSelection(_reply(case, wish), filters, context.root.kind, 1)
-    merged, seen = merged_of(case, tried.reply, tried.cautions), circumstances(case)
+    merged, seen = merged_of(case, tried.reply, tried.cautions), selection_facts(case)
     if tried.validation.valid:
-        return BindProposal(outcome.wished(merged, seen), tried)
-    refused = outcome.decide(merged, replace(seen, exhausted=True))
+        return BindProposal(outcome.decide_wished(merged, seen), tried)
+    refused = outcome.decide_outcome(merged, replace(seen, exhausted=True))
     return RecordFact(facts.Closed(refused, view.now))
 
 

@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.conversations import grown
+from inquest.core.case.conversations import grow_conversation
 from inquest.core.case.steps import AskStreams, RunStreams
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.llm import streams
@@ -71,7 +71,7 @@ class Streams:
     def talks(self) -> tuple[tuple[Stream, Conversation], ...]:
         """Every stream with its conversation."""
         first = 1 + max((int(item.id[1:]) for item in self._before()), default=0)
-        begun = streams.begun(self.context, self.loop, first_evidence=first)
+        begun = streams.begin_streams(self.context, self.loop, first_evidence=first)
         return tuple((stream, self._told(stream, start)) for stream, start in begun)
 
     def _before(self) -> Iterator[Evidence]:
@@ -80,7 +80,9 @@ class Streams:
         return iter(replace(Case(), facts=tuple(earlier)).evidence)
 
     def _told(self, stream: Stream, start: Conversation) -> Conversation:
-        return grown(self.case, f"stream {stream.domain}", start, _slots(self.case, str(stream.domain)), with_slot)
+        return grow_conversation(
+            self.case, f"stream {stream.domain}", start, _slots(self.case, str(stream.domain)), with_slot
+        )
 
     def step(self, elapsed: float) -> AskStreams | RunStreams | None:
         """What they do next; None once all of them have come to an end."""
@@ -100,14 +102,14 @@ class Streams:
             for stream, talk in self.talks
             if talk.concluded is not None
         )
-        return (*ended, *streams.unconfigured(self.talks))
+        return (*ended, *streams.unconfigured_streams(self.talks))
 
     def synthesis(self) -> Conversation:
         """The one conversation that makes the verdict of all."""
-        start = streams.synthesis(self.context, self.loop, self.talks, self.findings, self.case.evidence)
+        start = streams.begin_synthesis(self.context, self.loop, self.talks, self.findings, self.case.evidence)
         after = self.case.facts.index(self.case.all(facts.StreamsReplied)[-1])
         replies = tuple(fact.reply for fact in self.case.facts[after:] if isinstance(fact, facts.RcaReplied))
-        return grown(self.case, "synthesis", start, replies, with_slot)
+        return grow_conversation(self.case, "synthesis", start, replies, with_slot)
 
 
 def _slots(case: Case, name: str) -> tuple[Slot, ...]:

@@ -109,16 +109,16 @@ ENDS: Final[Mapping[Phase, frozenset[Phase]]] = {
 """How each phase may end: `Closed` names the end, this table allows it."""
 
 
-def advance(case: Case, fact: Fact) -> Case:
+def advance_case(case: Case, fact: Fact) -> Case:
     """Apply one fact; OutOfTurn where the table has no row for it."""
     after = replace(case, phase=_next_phase(case.phase, fact), facts=(*case.facts, fact))
     after.__dict__["memory"] = case.memory  # where a cached property keeps its value
     return after
 
 
-def fold(facts: Iterable[Fact]) -> Case:
+def fold_case(facts: Iterable[Fact]) -> Case:
     """The case that these facts make."""
-    return reduce(advance, facts, Case())
+    return reduce(advance_case, facts, Case())
 
 
 def _next_phase(phase: Phase, fact: Fact) -> Phase:

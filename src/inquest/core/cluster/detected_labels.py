@@ -8,7 +8,14 @@ from typing import Final
 
 from inquest.api.refs import DetectedLabels, TargetRef
 from inquest.api.types import Detection, GitOpsTool, ServiceMesh
-from inquest.core.cluster.selectors import annotations_of, drives, labels_of, selects, template_of, value_at
+from inquest.core.cluster.selectors import (
+    annotations_of,
+    is_scaled_by,
+    labels_of,
+    selector_selects,
+    template_of,
+    value_at,
+)
 from inquest.core.evidence.evidence import Json
 
 Listed = tuple[Json, ...] | None
@@ -61,7 +68,9 @@ def detected_labels(around: RootSurroundings) -> DetectedLabels:
         git_ops_tool=tool,
         helm_managed=_is_helm_managed(root),
         pdb_protected=any(_protects(budget, root) for budget in around.budgets or ()),
-        hpa_enabled=any(drives(hpa, ref) for hpa in around.autoscalers or () for ref in (around.target, *around.chain)),
+        hpa_enabled=any(
+            is_scaled_by(hpa, ref) for hpa in around.autoscalers or () for ref in (around.target, *around.chain)
+        ),
         stateful=_is_stateful_set(around) or _mounts_claims(root),
         network_isolated=bool(around.policies),
         service_mesh=service_mesh(root),
@@ -80,11 +89,13 @@ def _failed(around: RootSurroundings, tool: GitOpsTool | None) -> tuple[Detectio
     if not around.root.namespace:
         return tuple(lists)
     unknown_tool = (Detection.GIT_OPS_MANAGED,) if tool is None and around.namespace_object is None else ()
-    no_volumes = (Detection.STATEFUL,) if malformed(around.root_object or {}) and not _is_stateful_set(around) else ()
+    no_volumes = (
+        (Detection.STATEFUL,) if malformed_root(around.root_object or {}) and not _is_stateful_set(around) else ()
+    )
     return (*unknown_tool, *no_volumes, *(name for name, items in lists.items() if items is None))
 
 
-def malformed(root: Json) -> str:
+def malformed_root(root: Json) -> str:
     """What of the root is not of the shape that labels are read from; only a custom resource can be so."""
     volumes = _pod_of(root).get("volumes") or []
     well = isinstance(volumes, list | tuple) and all(isinstance(volume, Mapping) for volume in volumes)
@@ -118,7 +129,7 @@ def _container_names(pod_spec: Json) -> frozenset[str]:
 
 def _protects(budget: Json, root: Json) -> bool:
     selector = value_at(budget, "spec", "selector")
-    return any(selects(selector, labels_of(found)) for found in (template_of(root), root))
+    return any(selector_selects(selector, labels_of(found)) for found in (template_of(root), root))
 
 
 def _is_helm_managed(root: Json) -> bool:
@@ -131,7 +142,9 @@ def _pod_of(root: Json) -> Json:
 
 
 def _mounts_claims(root: Json) -> bool:
-    return not malformed(root) and any("persistentVolumeClaim" in one for one in _pod_of(root).get("volumes") or ())
+    return not malformed_root(root) and any(
+        "persistentVolumeClaim" in one for one in _pod_of(root).get("volumes") or ()
+    )
 
 
 def _is_stateful_set(around: RootSurroundings) -> bool:
@@ -267,13 +280,13 @@ __all__ = [
     "RootSurroundings",
     "annotations_of",
     "detected_labels",
-    "drives",
     "git_ops_tool",
     "infrastructure_sentence",
+    "is_scaled_by",
     "labels_of",
-    "malformed",
+    "malformed_root",
     "quota_details",
-    "selects",
+    "selector_selects",
     "service_mesh",
     "template_of",
 ]

@@ -27,15 +27,15 @@ WINDOW: Final = timedelta(hours=1)
 """How far back a termination still counts as of this incident."""
 
 
-def condition(status: Json, name: str) -> Json:
+def condition_of(status: Json, name: str) -> Json:
     return next((each for each in status.get("conditions") or () if each.get("type") == name), {})
 
 
 def is_true(status: Json, name: str) -> bool:
-    return condition(status, name).get("status") == "True"
+    return condition_of(status, name).get("status") == "True"
 
 
-def moment(text: Any) -> datetime | None:
+def parse_time(text: Any) -> datetime | None:
     """A time of the API server, None when absent or unreadable."""
     try:
         return datetime.fromisoformat(str(text)) if text else None
@@ -45,19 +45,19 @@ def moment(text: Any) -> datetime | None:
 
 def is_recent(text: Any, now: datetime, window: timedelta = WINDOW) -> bool:
     """Whether a time lies within the window; one that is not said counts as recent."""
-    at = moment(text)
+    at = parse_time(text)
     return at is None or now - at <= window
 
 
 def event_moment(event: Json) -> datetime | None:
     """When an Event happened last."""
     series = event.get("series") or {}
-    return moment(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
+    return parse_time(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
 
 
 def same_kind(one: TargetRef, other: TargetRef) -> bool:
     """Kinds in any case; groups too, when both sides have one."""
-    groups = {group(ref.api_version) for ref in (one, other) if ref.api_version}
+    groups = {api_group(ref.api_version) for ref in (one, other) if ref.api_version}
     return one.kind.lower() == other.kind.lower() and len(groups) < 2
 
 
@@ -66,7 +66,7 @@ def is_secret(target: TargetRef) -> bool:
     return target.kind.lower() in ("secret", "secrets") and (target.api_version or "v1") == "v1"
 
 
-def group(api_version: str) -> str:
+def api_group(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 

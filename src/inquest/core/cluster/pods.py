@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from inquest.core.cluster.objects import condition, is_true
+from inquest.core.cluster.objects import condition_of, is_true
 from inquest.core.evidence.evidence import Json
 
 
@@ -18,7 +18,7 @@ def status_word(pod: Json) -> str:
 
 
 def _first_word(status: Json) -> str:
-    gated = condition(status, "PodScheduled").get("reason") == "SchedulingGated"
+    gated = condition_of(status, "PodScheduled").get("reason") == "SchedulingGated"
     return "SchedulingGated" if gated else str(status.get("reason") or status.get("phase") or "Unknown")
 
 

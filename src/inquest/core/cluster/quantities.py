@@ -22,7 +22,7 @@ _SUFFIXES: Final[Mapping[str, float]] = {
 }
 
 
-def quantity(text: Any) -> float | None:
+def parse_quantity(text: Any) -> float | None:
     """A Kubernetes quantity as a number, None when it is none."""
     body = str(text if text is not None else "")
     digits = body.rstrip("numkKMGTPEi")

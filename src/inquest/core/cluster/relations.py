@@ -12,7 +12,7 @@ from typing import Any, Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.hashes import config_map_refs, pod_spec
 from inquest.core.cluster.objects import UNKNOWN_KIND, name_of, namespace_of
-from inquest.core.cluster.selectors import labels_of, selects
+from inquest.core.cluster.selectors import labels_of, selector_selects
 from inquest.core.evidence.evidence import Json
 
 Look = Callable[[str, str, str], Json | None]
@@ -35,7 +35,7 @@ def controller_of(found: Json) -> Json:
     return next((ref for ref in references if ref.get("controller")), {})
 
 
-def lineage(found: Json, look: Look) -> Iterator[Step]:
+def owner_lineage(found: Json, look: Look) -> Iterator[Step]:
     """The object and its controllers upwards, as far as they were read and one further."""
     current: Json | None = found
     namespace = namespace_of(found)
@@ -64,7 +64,9 @@ def is_pod_of(pod: Json, target: TargetRef, family: Collection[TargetRef], look:
         return rule(pod, target, look)
     namespaces = {ref.namespace for ref in family if ref.namespace}
     names = {(ref.kind, ref.name) for ref in family}
-    return (not namespaces or namespace_of(pod) in namespaces) and any(step in names for step in lineage(pod, look))
+    return (not namespaces or namespace_of(pod) in namespaces) and any(
+        step in names for step in owner_lineage(pod, look)
+    )
 
 
 def namespace_meant(target: TargetRef) -> str:
@@ -131,18 +133,18 @@ def _scaled(pod: Json, target: TargetRef, look: Look) -> bool:
     found = look("HorizontalPodAutoscaler", target.namespace or "", target.name) or {}
     scaled = (found.get("spec") or {}).get("scaleTargetRef") or {}
     same = namespace_of(pod) == target.namespace
-    return same and (scaled.get("kind"), scaled.get("name")) in set(lineage(pod, look))
+    return same and (scaled.get("kind"), scaled.get("name")) in set(owner_lineage(pod, look))
 
 
 def _under_budget(pod: Json, target: TargetRef, look: Look) -> bool:
     selector = _spec(look("PodDisruptionBudget", target.namespace or "", target.name)).get("selector")
-    return namespace_of(pod) == target.namespace and takes(selector, labels_of(pod))
+    return namespace_of(pod) == target.namespace and selector_takes(selector, labels_of(pod))
 
 
 def _under_policy(pod: Json, target: TargetRef, look: Look) -> bool:
     found = look("NetworkPolicy", target.namespace or "", target.name)
     selector = _spec(found).get("podSelector")
-    return found is not None and namespace_of(pod) == target.namespace and takes(selector, labels_of(pod))
+    return found is not None and namespace_of(pod) == target.namespace and selector_takes(selector, labels_of(pod))
 
 
 _RULES: Final[Mapping[str, Callable[[Json, TargetRef, Look], bool]]] = {
@@ -166,12 +168,12 @@ _RULES: Final[Mapping[str, Callable[[Json, TargetRef, Look], bool]]] = {
 def is_selected(pod: Json, service: Json) -> bool:
     """Whether a Service sends to this pod, as far as labels go."""
     wanted = {"matchLabels": _spec(service).get("selector") or {}}
-    return namespace_of(pod) == namespace_of(service) and selects(wanted, labels_of(pod))
+    return namespace_of(pod) == namespace_of(service) and selector_selects(wanted, labels_of(pod))
 
 
-def takes(selector: Json | None, labels: Mapping[str, str]) -> bool:
+def selector_takes(selector: Json | None, labels: Mapping[str, str]) -> bool:
     """A selector of a policy or a budget: an empty one takes every pod, none at all takes nobody."""
-    return selector is not None and (not selector or selects(selector, labels))
+    return selector is not None and (not selector or selector_selects(selector, labels))
 
 
 def backends_of(ingress: Json) -> tuple[str, ...]:
@@ -284,9 +286,9 @@ __all__ = [
     "is_bound_to",
     "is_pod_of",
     "is_selected",
-    "lineage",
     "name_of",
     "namespace_meant",
     "namespace_of",
-    "takes",
+    "owner_lineage",
+    "selector_takes",
 ]

@@ -9,7 +9,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import Json
 
 
-def drives(autoscaler: Json, ref: TargetRef) -> bool:
+def is_scaled_by(autoscaler: Json, ref: TargetRef) -> bool:
     """Whether this autoscaler sets the replicas of this object."""
     scaled = value_at(autoscaler, "spec", "scaleTargetRef")
     return (scaled.get("kind"), scaled.get("name")) == (ref.kind, ref.name)
@@ -30,7 +30,7 @@ def annotations_of(found: Json | None) -> Mapping[str, str]:
     return value_at(found or {}, "metadata", "annotations")
 
 
-def selects(selector: Json, labels: Mapping[str, str]) -> bool:
+def selector_selects(selector: Json, labels: Mapping[str, str]) -> bool:
     """Whether a label selector takes these labels; an empty selector or no labels: no (pipeline, section 15.1)."""
     wanted: Mapping[str, str] = selector.get("matchLabels") or {}
     rules: Sequence[Json] = selector.get("matchExpressions") or ()

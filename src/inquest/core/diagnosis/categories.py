@@ -94,16 +94,16 @@ SYMPTOMS: Final = frozenset(
 """Words for an effect: a finding of one of them contradicts no finer cause."""
 
 
-def squeezed(word: str) -> str:
+def squeeze_word(word: str) -> str:
     return re.sub(r"[\s_-]", "", word).lower()
 
 
 _CATEGORY_BY_WORD: Final[Mapping[str, str]] = {
     **ALIASES,
-    **{squeezed(name): name for names in CATEGORIES.values() for name in names},
+    **{squeeze_word(name): name for names in CATEGORIES.values() for name in names},
 }
 
 
 def category_from(word: str) -> str:
     """A category of the closed list, by name or alias; any other word is Unknown."""
-    return _CATEGORY_BY_WORD.get(squeezed(word), UNKNOWN)
+    return _CATEGORY_BY_WORD.get(squeeze_word(word), UNKNOWN)

@@ -28,7 +28,7 @@ _EXIT_137: Final = re.compile(r"\bexit[ _]?code\W{0,5}137\b", re.IGNORECASE)
 _OUT_OF_MEMORY: Final = re.compile(r"(?<![a-z])oom|out of memory", re.IGNORECASE)
 
 
-def belied(category: str, evidence: Iterable[Evidence]) -> bool:
+def speaks_against(category: str, evidence: Iterable[Evidence]) -> bool:
     """Whether evidence speaks against a category: 137 without a word of memory is a liveness kill or an eviction."""
     if category != "OOMKilled":
         return False
@@ -258,7 +258,7 @@ def _by_claims(model: float | None, checked: CheckedClaims) -> float | None:
     return min(model, NO_CLAIMS_CAP + 0.5 * checked.supported / checked.judged)
 
 
-def contradicting(findings: Iterable[Finding], category: str, target: TargetRef | None) -> Finding | None:
+def find_contradicting(findings: Iterable[Finding], category: str, target: TargetRef | None) -> Finding | None:
     """A finding of high certainty that names another cause for the target; None also where one agrees."""
     here = [found for found in findings if target is not None and same_object(found.object, target)]
     if category == UNKNOWN or any(found.category == category for found in here):

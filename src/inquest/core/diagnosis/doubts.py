@@ -36,7 +36,7 @@ _STAMP: Final = re.compile(r"^\W{0,2}(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d
 _CONTINUED: Final = re.compile(r"^(?:\s|at |Caused by|\.\.\.)")
 
 
-def doubts(snapshot: Snapshot, pods: Collection[ObservedObject]) -> tuple[str, ...]:
+def find_doubts(snapshot: Snapshot, pods: Collection[ObservedObject]) -> tuple[str, ...]:
     """Sentences; `pods` are those of the target. Empty where nothing speaks against health."""
     return (
         *_of_words(snapshot, pods),

@@ -8,9 +8,17 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import WINDOW, condition, event_moment, is_recent, is_true, moment, namespace_of
+from inquest.core.cluster.objects import (
+    WINDOW,
+    condition_of,
+    event_moment,
+    is_recent,
+    is_true,
+    namespace_of,
+    parse_time,
+)
 from inquest.core.cluster.pods import all_statuses, ended_word, state_of, status_word
-from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.relations import (
     SERVICE_NAME,
     Look,
@@ -20,11 +28,11 @@ from inquest.core.cluster.relations import (
     controller_of,
     is_pod_of,
     is_selected,
-    lineage,
     namespace_meant,
+    owner_lineage,
 )
-from inquest.core.cluster.selectors import drives, labels_of, template_of
-from inquest.core.diagnosis.doubts import doubts
+from inquest.core.cluster.selectors import is_scaled_by, labels_of, template_of
+from inquest.core.diagnosis.doubts import find_doubts
 from inquest.core.evidence.evidence import Health, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -55,7 +63,7 @@ class Flags:
     complete: bool
 
 
-def health(snapshot: Snapshot) -> Health:
+def health_of(snapshot: Snapshot) -> Health:
     """Healthy only where everything was read and nothing is wrong; silence is Unknown."""
     flags = flags_of(snapshot)
     if flags.issues:
@@ -66,7 +74,7 @@ def health(snapshot: Snapshot) -> Health:
 
 def doubts_of(snapshot: Snapshot) -> tuple[str, ...]:
     """What speaks against health though no object shows it, in words."""
-    return doubts(snapshot, concerned_pods(snapshot))
+    return find_doubts(snapshot, concerned_pods(snapshot))
 
 
 def has_recovered(snapshot: Snapshot, since: datetime | None = None) -> bool:
@@ -79,7 +87,7 @@ def has_recovered(snapshot: Snapshot, since: datetime | None = None) -> bool:
     return any(at is not None and at >= begin for at in moments)
 
 
-def settling(snapshot: Snapshot) -> str:
+def describe_settling(snapshot: Snapshot) -> str:
     """The rollout or scaling of the target that is on its way with nothing wrong, in words; empty where there is none.
 
     Its pods are within the first minute of a start, and no warning is about anything else.
@@ -207,7 +215,7 @@ class _Concern:
         self._look = look_in(snapshot)
         self._pods = [pod.object for pod in pods]
         self._family = {(ref.kind, ref.name) for ref in (snapshot.target, snapshot.root, *snapshot.chain)}
-        self._steps = {step for pod in self._pods for step in lineage(pod, self._look)}
+        self._steps = {step for pod in self._pods for step in owner_lineage(pod, self._look)}
         self._claims = {(namespace_of(pod), name) for pod in self._pods for name in claims_of(pod)}
         self._nodes = {(pod.get("spec") or {}).get("nodeName") for pod in self._pods}
 
@@ -228,7 +236,7 @@ class _Concern:
 
     def _is_controlled(self, seen: ObservedObject) -> bool:
         """It controls pods of the target, or the target controls it."""
-        steps = set(lineage(seen.object, self._look))
+        steps = set(owner_lineage(seen.object, self._look))
         return (seen.kind, seen.name) in self._steps or not steps.isdisjoint(self._family)
 
     def _is_mounted(self, seen: ObservedObject) -> bool:
@@ -238,7 +246,7 @@ class _Concern:
         return seen.name in self._nodes
 
     def _scales(self, seen: ObservedObject) -> bool:
-        return any(drives(seen.object, ref) for ref in (self._snapshot.target, *self._snapshot.chain))
+        return any(is_scaled_by(seen.object, ref) for ref in (self._snapshot.target, *self._snapshot.chain))
 
     def _limits(self, seen: ObservedObject) -> bool:
         return seen.namespace == (self._snapshot.root.namespace or self._snapshot.target.namespace)
@@ -281,8 +289,8 @@ def _is_past(pod: Json, snapshot: Snapshot) -> bool:
 def _is_left_over(pod: Json, owner: ObservedObject, snapshot: Snapshot) -> bool:
     """It ended for good some time ago, as an evicted pod does, and its controller has all the pods it wants."""
     status = pod.get("status") or {}
-    ends = [moment(state_of(each, "terminated").get("finishedAt")) for each in all_statuses(status)]
-    ends += [moment(each.get("lastTransitionTime")) for each in status.get("conditions") or () if not any(ends)]
+    ends = [parse_time(state_of(each, "terminated").get("finishedAt")) for each in all_statuses(status)]
+    ends += [parse_time(each.get("lastTransitionTime")) for each in status.get("conditions") or () if not any(ends)]
     known = [at for at in ends if at]
     is_old = bool(known) and snapshot.taken_at - max(known) > WINDOW
     return status.get("phase") == "Failed" and is_old and owner.kind in _WORKLOADS and _has_all(owner.object)
@@ -296,11 +304,11 @@ def _has_all(workload: Json) -> bool:
 def _was_made_up_for(pod: Json, job: ObservedObject, snapshot: Snapshot) -> bool:
     """The job succeeded at another try, or the next run of its schedule did."""
     metadata = pod.get("metadata", {})
-    if condition(job.object.get("status") or {}, "Complete").get("status") == "True":
+    if condition_of(job.object.get("status") or {}, "Complete").get("status") == "True":
         return True
-    schedule, born = _controller(snapshot, job.object), moment(metadata.get("creationTimestamp"))
+    schedule, born = _controller(snapshot, job.object), parse_time(metadata.get("creationTimestamp"))
     status = schedule.object.get("status") or {} if schedule else {}
-    succeeded = moment(status.get("lastSuccessfulTime"))
+    succeeded = parse_time(status.get("lastSuccessfulTime"))
     return succeeded is not None and born is not None and succeeded > born
 
 
@@ -338,26 +346,26 @@ STARTING_GRACE: Final = timedelta(seconds=60)
 
 def _is_starting(pod: Json, word: str, now: datetime) -> bool:
     """A rollout in progress is no issue: seconds-old containers are being created."""
-    born = moment(pod.get("metadata", {}).get("creationTimestamp"))
+    born = parse_time(pod.get("metadata", {}).get("creationTimestamp"))
     return word in ("ContainerCreating", "PodInitializing") and born is not None and now - born < STARTING_GRACE
 
 
 def _is_stuck(found: Json, now: datetime) -> bool:
     """Deletion takes a moment; what is there a minute later waits for somebody."""
-    gone = moment(found.get("metadata", {}).get("deletionTimestamp"))
+    gone = parse_time(found.get("metadata", {}).get("deletionTimestamp"))
     return gone is not None and now - gone > UNREADY_GRACE
 
 
 def _is_unready(status: Json, now: datetime) -> bool:
-    ready = condition(status, "Ready")
-    since = moment(ready.get("lastTransitionTime"))
+    ready = condition_of(status, "Ready")
+    since = parse_time(ready.get("lastTransitionTime"))
     return ready.get("status") == "False" and (since is None or now - since > UNREADY_GRACE)
 
 
 def _workload_issue(found: Json, now: datetime) -> str:
     """Old revisions want nothing, so a ReplicaSet counts only for what it wants now."""
     wanted, ready = _counted(found)
-    progress = condition(found.get("status") or {}, "Progressing")
+    progress = condition_of(found.get("status") or {}, "Progressing")
     if progress.get("status") == "False":
         return f"Progressing is False ({progress.get('reason', 'no reason')})"
     return f"{ready} of {wanted} ready" if ready < wanted and _is_settled(found, now) else ""
@@ -372,8 +380,10 @@ def _counted(found: Json) -> tuple[int, int]:
 
 def _is_settled(found: Json, now: datetime) -> bool:
     """Fewer ready than wanted is a rollout for its first minute."""
-    available = condition(found.get("status") or {}, "Available")
-    since = moment(available.get("lastTransitionTime")) or moment(found.get("metadata", {}).get("creationTimestamp"))
+    available = condition_of(found.get("status") or {}, "Available")
+    since = parse_time(available.get("lastTransitionTime")) or parse_time(
+        found.get("metadata", {}).get("creationTimestamp")
+    )
     return since is None or now - since > UNREADY_GRACE
 
 
@@ -409,9 +419,9 @@ def _is_bad(each: Json) -> bool:
 def _autoscaler_issue(found: Json, now: datetime) -> str:
     spec, status = found.get("spec") or {}, found.get("status") or {}
     for name in ("AbleToScale", "ScalingActive"):
-        if condition(status, name).get("status") == "False":
-            return f"{name} is False ({condition(status, name).get('reason', 'no reason')})"
-    limited = condition(status, "ScalingLimited")
+        if condition_of(status, name).get("status") == "False":
+            return f"{name} is False ({condition_of(status, name).get('reason', 'no reason')})"
+    limited = condition_of(status, "ScalingLimited")
     at_maximum = limited.get("status") == "True" and limited.get("reason") == "TooManyReplicas"
     return f"at its maximum of {spec.get('maxReplicas')}" if at_maximum else ""
 
@@ -424,7 +434,7 @@ def _quota_issue(found: Json, now: datetime) -> str:
 
 
 def _reaches(used: Any, limit: Any) -> bool:
-    top, now = quantity(limit), quantity(used)
+    top, now = parse_quantity(limit), parse_quantity(used)
     return top is not None and now is not None and now >= top
 
 
@@ -441,7 +451,7 @@ def _service_issues(snapshot: Snapshot, concern: _Concern) -> Iterator[str]:
 
 def lacks_address(service: Json, now: datetime) -> bool:
     """Whether a Service of type LoadBalancer has waited for its address for longer than a cloud needs."""
-    spec, born = service.get("spec") or {}, moment(service.get("metadata", {}).get("creationTimestamp"))
+    spec, born = service.get("spec") or {}, parse_time(service.get("metadata", {}).get("creationTimestamp"))
     given = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress")
     old = born is None or now - born > ADDRESS_GRACE
     return spec.get("type") == "LoadBalancer" and not given and not spec.get("externalIPs") and old
@@ -518,14 +528,14 @@ def _names_of(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> set[Step]:
     names = {(ref.kind, ref.name) for ref in (snapshot.target, snapshot.root, *snapshot.chain)}
     owners = ((seen, controller_of(seen.object)) for seen in snapshot.of_kind("ReplicaSet", "Job"))
     made = {(seen.kind, seen.name) for seen, owner in owners if (owner.get("kind"), owner.get("name")) in names}
-    return names | made | {step for pod in pods for step in lineage(pod.object, look)}
+    return names | made | {step for pod in pods for step in owner_lineage(pod.object, look)}
 
 
 def _well_since(pods: Sequence[ObservedObject]) -> datetime | None:
     """When the last pod became ready, None while one is not."""
     statuses = [pod.object.get("status") or {} for pod in pods]
-    ready = [condition(status, "Ready") for status in statuses if is_true(status, "Ready")]
-    known = [at for at in (moment(each.get("lastTransitionTime")) for each in ready) if at]
+    ready = [condition_of(status, "Ready") for status in statuses if is_true(status, "Ready")]
+    known = [at for at in (parse_time(each.get("lastTransitionTime")) for each in ready) if at]
     return max(known) if known and len(known) == len(pods) else None
 
 
@@ -538,20 +548,20 @@ __all__ = [
     "all_statuses",
     "belongs",
     "concerned_pods",
-    "condition",
+    "condition_of",
     "controller_of",
+    "describe_settling",
     "doubts_of",
     "event_moment",
     "flags_of",
     "has_recovered",
-    "health",
+    "health_of",
     "is_about",
     "is_recent",
     "is_unwell",
     "look_in",
-    "moment",
-    "quantity",
-    "settling",
+    "parse_quantity",
+    "parse_time",
     "state_of",
     "status_word",
 ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from inquest.core.cluster.objects import WINDOW, condition, event_moment, is_recent, moment
+from inquest.core.cluster.objects import WINDOW, condition_of, event_moment, is_recent, parse_time
 from inquest.core.cluster.pods import all_statuses, state_of, status_word
 from inquest.core.diagnosis.health import concerned_pods, is_about
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
@@ -99,7 +99,9 @@ class _Seen:
         return self.usual, not self.own, -self.fields
 
 
-def matching(books: Iterable[Playbook], snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[PlaybookMatch, ...]:
+def match_playbooks(
+    books: Iterable[Playbook], snapshot: Snapshot, findings: Iterable[Finding]
+) -> tuple[PlaybookMatch, ...]:
     """The playbooks that match: the target's own first, then the most specific trigger, then by name.
 
     What only the taint of a control plane has brought in stands last: it is normal, and in every scheduler's message.
@@ -211,13 +213,13 @@ def _age(found: Json, now: datetime) -> timedelta | None:
         _since_unready(status),
         metadata.get("creationTimestamp"),
     )
-    times = (utc(moment(text)) for text in begun)
+    times = (utc(parse_time(text)) for text in begun)
     at = next((time for time in times if time is not None), None)
     return None if at is None else now - at
 
 
 def _since_unready(status: Json) -> Any:
-    ready = condition(status, "Ready")
+    ready = condition_of(status, "Ready")
     return ready.get("lastTransitionTime") if ready.get("status") == "False" else None
 
 
@@ -257,7 +259,7 @@ def _warnings(snapshot: Snapshot) -> Iterator[ObservedObject]:
 
 
 def _of_event(trigger: Trigger, event: Json, now: datetime) -> bool:
-    first = utc(moment(event.get("firstTimestamp") or event.get("eventTime")))
+    first = utc(parse_time(event.get("firstTimestamp") or event.get("eventTime")))
     return (
         _hits(trigger.reason, str(event.get("reason") or ""))
         and _hits(trigger.message, str(event.get("message") or ""))
@@ -282,8 +284,8 @@ def _is_over(event: Json, snapshot: Snapshot) -> bool:
     if at is None:
         return False
     pod = next((pod for pod in snapshot.of_kind("Pod") if _names(event, pod)), None)
-    ready = condition((pod.object.get("status") or {}) if pod else {}, "Ready")
-    since = utc(moment(ready.get("lastTransitionTime"))) if ready.get("status") == "True" else None
+    ready = condition_of((pod.object.get("status") or {}) if pod else {}, "Ready")
+    since = utc(parse_time(ready.get("lastTransitionTime"))) if ready.get("status") == "True" else None
     return snapshot.taken_at - at > WINDOW or (since is not None and since >= at)
 
 

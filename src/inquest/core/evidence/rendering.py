@@ -60,7 +60,7 @@ class ListingText:
         return self.shown < self.total
 
 
-def kept(found: Json) -> dict[str, Any]:
+def prune_object(found: Json) -> dict[str, Any]:
     """The object for the detectors: without managed fields and the copy of itself that kubectl keeps."""
     metadata = {key: value for key, value in (found.get("metadata") or {}).items() if key != "managedFields"}
     if _LAST_APPLIED in (metadata.get("annotations") or {}):
@@ -74,7 +74,7 @@ def line_of(found: Json) -> str:
     return json.dumps(_brief({**first, **found}), ensure_ascii=False, separators=(",", ":"))
 
 
-def listing(lines: Iterable[str], *, total: int | None = None, cap: int = MAX_LISTING) -> ListingText:
+def render_listing(lines: Iterable[str], *, total: int | None = None, cap: int = MAX_LISTING) -> ListingText:
     """As many whole lines as fit; a first line that does not fit is cut inside."""
     rows = list(lines)
     wanted = max(len(rows), total or 0)
@@ -91,7 +91,7 @@ def listing(lines: Iterable[str], *, total: int | None = None, cap: int = MAX_LI
     return ListingText("\n".join((*shown, *marker)) or NONE_FOUND, len(shown), wanted)
 
 
-def tail(text: str, cap: int = MAX_LISTING) -> tuple[str, bool]:
+def log_tail(text: str, cap: int = MAX_LISTING) -> tuple[str, bool]:
     """The end of a log from a line start, and whether something is missing before it."""
     if len(text) <= cap:
         return text, False
@@ -123,7 +123,7 @@ def event_time(event: Json) -> str:
     return str(next((time for time in (*times, created) if time), ""))
 
 
-def difference(before: Any, after: Any, *, names: tuple[str, str]) -> str:
+def diff_revisions(before: Any, after: Any, *, names: tuple[str, str]) -> str:
     """What changed between two revisions, as a diff of their indented JSON."""
     old, new = (_lines(value) for value in (before, after))
     return "\n".join(unified_diff(old, new, fromfile=names[0], tofile=names[1], lineterm="", n=2))

@@ -46,12 +46,12 @@ class ShortLine:
     rank: int
 
 
-def preview(text: str, most: int = PREVIEW_CHARACTERS) -> str:
+def preview_text(text: str, most: int = PREVIEW_CHARACTERS) -> str:
     """The first characters, for a status or an audit record."""
     return text if len(text) <= most else f"{_whole(text, most - 1)}…"
 
 
-def reread(
+def reread_form(
     text: str, evidence_id: str, *, tool: str = "", names: Collection[str] = (), cap: int = REREAD_CHARACTERS
 ) -> str:
     """The re-reading form: what a reader would look for again; `names` are the target's and its owners'."""
@@ -65,7 +65,7 @@ def reread(
     return _other(text, evidence_id, (), cap) or ""
 
 
-def condensed(text: str, evidence_id: str, *, tool: str = "") -> str:
+def condense_log(text: str, evidence_id: str, *, tool: str = "") -> str:
     """A log as it is read first: lines that say the same with other numbers, once and counted.
 
     Of each such row the first, the last and those with a number larger than all others stay; a status or an exit code
@@ -79,7 +79,7 @@ def condensed(text: str, evidence_id: str, *, tool: str = "") -> str:
     return short if len(short) < len(text) else text
 
 
-def marker(left_out: int, evidence_id: str) -> str:
+def cut_marker(left_out: int, evidence_id: str) -> str:
     """What stands for the characters that are not shown."""
     return f'[+{left_out} chars: read_evidence("{evidence_id}")]'
 
@@ -90,7 +90,7 @@ def marker(left_out: int, evidence_id: str) -> str:
 def _fitted(lines: Iterable[ShortLine], text: str, evidence_id: str, cap: int, note: Callable[[int], str]) -> str:
     """As many of the lines as the cap holds, in their order, and what is missing."""
     wanted = sorted(lines, key=lambda line: line.number)
-    tail = marker(len(text), evidence_id)
+    tail = cut_marker(len(text), evidence_id)
     room = cap - len(tail) - len(note(1)) - 2
     kept = _kept(wanted, room)
     if not kept:
@@ -113,7 +113,7 @@ def _kept(lines: Sequence[ShortLine], room: int) -> list[ShortLine]:
 def _text_of(kept: Sequence[ShortLine], text: str, evidence_id: str, note: Callable[[int], str]) -> str:
     body = "\n".join(line.text for line in kept)
     said = note(len(kept))
-    return "\n".join(part for part in (body, said, marker(max(0, len(text) - len(body)), evidence_id)) if part)
+    return "\n".join(part for part in (body, said, cut_marker(max(0, len(text) - len(body)), evidence_id)) if part)
 
 
 def _whole(text: str, room: int) -> str:
@@ -289,7 +289,7 @@ def _shortened(value: Any, text: str, evidence_id: str, cap: int, write: Callabl
         return None
     for room in range(cap, 0, -100):
         kept = _within(value, room)
-        shown = write(_marked(kept, marker(max(0, len(text) - len(write(kept))), evidence_id)))
+        shown = write(_marked(kept, cut_marker(max(0, len(text) - len(write(kept))), evidence_id)))
         if len(shown) <= cap:
             return shown
     return None

@@ -110,7 +110,7 @@ class History:
 UNAVAILABLE = History(available=False)
 
 
-def checked(history: History, chains: Mapping[str, bool]) -> History:
+def keep_proven(history: History, chains: Mapping[str, bool]) -> History:
     """Only entries whose chain holds stay in the tiers; `chains` says it by uid, one without a word was not checked."""
 
     def those(entries: Iterable[HistoryEntry], verdict: bool | None) -> tuple[HistoryEntry, ...]:
@@ -133,7 +133,7 @@ def hash_match(current: str, pre: str, post: str) -> str:
     return POST if current and current == post else NO_MATCH
 
 
-def level(score: float | None) -> str:
+def score_word(score: float | None) -> str:
     """The score as a word (pipeline, 16)."""
     if score is None:
         return "unknown"
@@ -149,7 +149,7 @@ def ineffective_count(history: History) -> int:
     return sum(1 for entry in history.newest_first if entry.completed and not entry.drifted and not entry.effective)
 
 
-def envelope(history: History, spec_hash: str) -> dict[str, Any]:
+def history_envelope(history: History, spec_hash: str) -> dict[str, Any]:
     """Both tiers for a tool's answer, newest kept (pipeline, section 16); tier 2 has no hashes, health or metrics."""
     history = in_closed_words(history)
     return {

@@ -61,7 +61,7 @@ class Look:
     complete: bool = True
 
 
-def checked(before: Look, after: Look) -> EffectCheck:
+def check_effect(before: Look, after: Look) -> EffectCheck:
     """Both looks compared; a read that failed is never called well."""
     if after.issues is None:
         return EffectCheck.UNKNOWN
@@ -135,7 +135,7 @@ class Lessons:
     outcomes: tuple[CaseEnding, ...] = ()
 
 
-def remembered(endings: CaseEndings, owner: str, now: datetime) -> Lessons:
+def learn_lessons(endings: CaseEndings, owner: str, now: datetime) -> Lessons:
     """What the endings teach a new case of this owner."""
     if not endings.available:
         return Lessons(available=False, why=endings.why, owner=owner)

@@ -256,12 +256,12 @@ def gives_way(result: ToolResult) -> bool:
     return result.evidence is not None or result.repeat
 
 
-def saying(inquiry: Conversation, *messages: Message) -> Conversation:
+def add_messages(inquiry: Conversation, *messages: Message) -> Conversation:
     """The conversation with these messages at its end."""
     return replace(inquiry, messages=(*inquiry.messages, *messages))
 
 
-def recorded(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
+def record_results(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
     """The last turn with the answers to its calls."""
     *before, last = inquiry.turns
     return replace(inquiry, turns=(*before, replace(last, results=results)))

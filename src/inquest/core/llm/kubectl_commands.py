@@ -204,7 +204,7 @@ def _is_risky(line: _CommandLine) -> bool:
 _INLINE: Final = re.compile(r"`(kubectl [^`\n]{1,500})`")
 
 
-def labelled(text: str) -> str:
+def label_commands(text: str) -> str:
     """A text in which every command in backticks says what it does."""
     return _INLINE.sub(lambda found: f"`{found[1]}` ({_label(judged(found[1]))})", text)
 

@@ -19,7 +19,7 @@ from inquest.core.llm.conversation import (
     Slot,
     ToolRun,
     Turn,
-    saying,
+    add_messages,
 )
 from inquest.core.llm.messages import (
     Invocation,
@@ -31,11 +31,25 @@ from inquest.core.llm.messages import (
     ToolSchema,
     Usage,
 )
-from inquest.core.llm.planning.tools import capped
-from inquest.core.llm.tool_calls import PrefetchedCall, all_tools, knowing, plan_calls, submit_names, submit_tools
+from inquest.core.llm.planning.tools import cap_tools
+from inquest.core.llm.tool_calls import (
+    PrefetchedCall,
+    add_prefetched,
+    all_tools,
+    plan_calls,
+    submit_names,
+    submit_tools,
+)
 from inquest.core.llm.tool_results import after_batch
-from inquest.core.llm.verdicts import assistant, judge, second_reading, verdict_call
-from inquest.core.llm.window import TOKENS_PER_CHARACTER, estimate, rendered, schema_characters, squeezed, within_window
+from inquest.core.llm.verdicts import assistant_message, judge_reply, second_reading, verdict_call
+from inquest.core.llm.window import (
+    TOKENS_PER_CHARACTER,
+    estimate_tokens,
+    render_messages,
+    schema_characters,
+    squeeze_conversation,
+    within_window,
+)
 
 DEFAULT_BUDGETS: Final = Budgets()
 NO_CALLS: Final = Calls()
@@ -48,7 +62,7 @@ RESERVED: Final = (
 )
 
 
-def begin(
+def begin_conversation(
     invocation: Invocation,
     *,
     model: str,
@@ -70,7 +84,7 @@ def begin(
         invocation,
         model,
         opening,
-        capped(tools, budgets.schemas - len(submit_tools(invocation))),
+        cap_tools(tools, budgets.schemas - len(submit_tools(invocation))),
         seed,
         budgets,
         calls,
@@ -82,7 +96,7 @@ def begin(
         urgency,
         turn_limit=budgets.turns,
     )
-    return knowing(replace(begun, schema_characters=schema_characters(begun)), known)
+    return add_prefetched(replace(begun, schema_characters=schema_characters(begun)), known)
 
 
 def fold(inquiry: Conversation, slots: Iterable[Slot]) -> Conversation:
@@ -119,7 +133,7 @@ def with_reply(inquiry: Conversation, reply: ModelReply) -> Conversation:
     asked = _as_asked(replace(_reserving(inquiry, reason), spent=reason), reply)
     counted = _counting(asked, reply)
     calling = reply.tool_calls and not reason and not verdict_call(reply)
-    return _calling(counted, reply) if calling else judge(counted, reply)
+    return _calling(counted, reply) if calling else judge_reply(counted, reply)
 
 
 def with_results(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
@@ -127,10 +141,10 @@ def with_results(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conv
     return after_batch(inquiry, results)
 
 
-def correct(inquiry: Conversation, message: str, *, turns: int = CORRECTION_TURNS) -> Conversation:
+def correct_verdict(inquiry: Conversation, message: str, *, turns: int = CORRECTION_TURNS) -> Conversation:
     """Go on after a verdict that the catalogue refused: same conversation, turns of its own (pipeline, section 8.2)."""
     limit = len(inquiry.turns) + turns
-    said = within_window(saying(inquiry, Message("user", message)))
+    said = within_window(add_messages(inquiry, Message("user", message)))
     return replace(said, concluded=None, spent="", turn_limit=limit, stagnant=0)
 
 
@@ -140,7 +154,7 @@ def spent_budget(inquiry: Conversation, *, elapsed: float = 0.0) -> BudgetSpent:
         (len(inquiry.turns) + 1 >= inquiry.turn_limit, BudgetSpent.TURNS),
         (inquiry.budgets.seconds - elapsed < inquiry.budgets.last_call_seconds, BudgetSpent.TIME),
         (inquiry.budgets.tokens - inquiry.usage.total < _answer_reserve(inquiry), BudgetSpent.TOKENS),
-        (estimate(inquiry) > inquiry.ceiling, BudgetSpent.CONTEXT),
+        (estimate_tokens(inquiry) > inquiry.ceiling, BudgetSpent.CONTEXT),
         (inquiry.overspent, BudgetSpent.CALLS),
         (inquiry.stagnant >= inquiry.budgets.stagnant_turns, BudgetSpent.STAGNATION),
     )
@@ -169,13 +183,13 @@ def _own_id(call: ToolCall, turn: int) -> ToolCall:
 
 def _as_asked(inquiry: Conversation, reply: ModelReply) -> Conversation:
     """The endpoint may have answered the shorter form only."""
-    return (squeezed(inquiry) or inquiry) if reply.squeezed else inquiry
+    return (squeeze_conversation(inquiry) or inquiry) if reply.squeezed else inquiry
 
 
 def _counting(inquiry: Conversation, reply: ModelReply) -> Conversation:
     """A turn, its tokens, and what the endpoint's figure says about our estimate, which is only ever raised."""
     usage = reply.usage if reply.usage.total or reply.finish_reason == "failed" else _estimated_usage(inquiry, reply)
-    seen = usage.prompt / max(1.0, estimate(inquiry))
+    seen = usage.prompt / max(1.0, estimate_tokens(inquiry))
     return replace(
         inquiry,
         turns=(*inquiry.turns, Turn(reply)),
@@ -186,11 +200,11 @@ def _counting(inquiry: Conversation, reply: ModelReply) -> Conversation:
 
 def _estimated_usage(inquiry: Conversation, reply: ModelReply) -> Usage:
     written = len(reply.text) + sum(len(call.arguments) for call in reply.tool_calls)
-    return Usage(prompt=estimate(inquiry), completion=int(written * TOKENS_PER_CHARACTER))
+    return Usage(prompt=estimate_tokens(inquiry), completion=int(written * TOKENS_PER_CHARACTER))
 
 
 def _calling(inquiry: Conversation, reply: ModelReply) -> Conversation:
-    return saying(replace(inquiry, pending=reply.tool_calls), assistant(reply))
+    return add_messages(replace(inquiry, pending=reply.tool_calls), assistant_message(reply))
 
 
 # --- requests ------------------------------------------------------------------------------------------------------
@@ -198,7 +212,7 @@ def _calling(inquiry: Conversation, reply: ModelReply) -> Conversation:
 
 def _asking(inquiry: Conversation, reason: str, left: float, *, only_submit: bool) -> AskModel:
     def shorter() -> ModelRequest | None:
-        less = squeezed(inquiry)
+        less = squeeze_conversation(inquiry)
         return _request(less, only_submit=only_submit) if less is not None else None
 
     return AskModel(
@@ -215,7 +229,7 @@ def _request(inquiry: Conversation, *, only_submit: bool) -> ModelRequest:
     tools = submit_tools(inquiry.invocation) if only_submit else all_tools(inquiry)
     return ModelRequest(
         inquiry.model,
-        (*inquiry.opening, *rendered(inquiry)),
+        (*inquiry.opening, *render_messages(inquiry)),
         tools,
         forced=tuple(tool.name for tool in tools) if only_submit else (),
         max_tokens=inquiry.max_tokens,
@@ -228,7 +242,7 @@ def _reserving(inquiry: Conversation, reason: str) -> Conversation:
     if not reason:
         return inquiry
     text = RESERVED.format(reason=reason, tools=submit_names(inquiry))
-    return saying(inquiry, Message("user", text))
+    return add_messages(inquiry, Message("user", text))
 
 
 def _answer_reserve(inquiry: Conversation) -> int:

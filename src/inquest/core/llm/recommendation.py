@@ -18,9 +18,9 @@ from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal, Urgency
 from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.evidence.evidence import digest_of
-from inquest.core.llm.kubectl_commands import labelled
+from inquest.core.llm.kubectl_commands import label_commands
 from inquest.core.llm.messages import Message, ModelReply, ModelRequest
-from inquest.core.text import frame, visible
+from inquest.core.text import frame_text, make_visible
 
 MAX_TOKENS: Final = 400
 MAX_REASON: Final = 1_000
@@ -78,7 +78,7 @@ class AdviceRequest:
     @property
     def prompt(self) -> str:
         """The system part: the same for every Signal while the catalogue stays."""
-        lines = [f"- {each.name}: {visible(each.what)}" for each in self.actions]
+        lines = [f"- {each.name}: {make_visible(each.what)}" for each in self.actions]
         return TASK + (ACTIONS + "\n".join(lines) + "\n" if lines else NO_ACTIONS)
 
 
@@ -106,11 +106,11 @@ def question_of(topic: AdviceTopic, actions: Iterable[ActionWords], model: str) 
     return AdviceRequest(topic, tuple(sorted(actions, key=lambda each: each.name)), model)
 
 
-def request(question: AdviceRequest) -> ModelRequest:
+def advice_request(question: AdviceRequest) -> ModelRequest:
     """One call without tools; urgency behind every investigation's."""
     topic = question.topic
     facts = f"signal: {topic.name}\nseverity: {topic.severity}"
-    text = f"{facts}\n{frame(visible(topic.reason), BOUNDARY, PHASE, digest_of(topic.reason)[-16:])}"
+    text = f"{facts}\n{frame_text(make_visible(topic.reason), BOUNDARY, PHASE, digest_of(topic.reason)[-16:])}"
     messages = (Message("system", question.prompt), Message("user", text))
     return ModelRequest(question.model, messages, (), max_tokens=MAX_TOKENS, phase=PHASE, urgency=9)
 
@@ -172,7 +172,7 @@ class _ReplyParts:
     prompt: str = ""
 
 
-def read(reply: ModelReply, actions: Iterable[str]) -> Advice | None:
+def read_advice(reply: ModelReply, actions: Iterable[str]) -> Advice | None:
     """The advice of a reply; None where it is none: refused, cut, or without a diagnosis."""
     if reply.finish_reason in ("length", "content_filter"):
         return None
@@ -261,7 +261,7 @@ def _is_yes(text: str) -> bool:
 
 def _shown(text: str, most: int) -> str:
     """Text for a person: the sentinel never shows, wherever a model put it, nor half of it (behaviours, 14.1)."""
-    return visible(" ".join(_HALF.sub("", _WHOLE.sub("", text)).split()))[:most]
+    return make_visible(" ".join(_HALF.sub("", _WHOLE.sub("", text)).split()))[:most]
 
 
 # --- what the code decides -----------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ FROM_SOURCE: Final = frozenset({"GitRevertCommit", "HelmRollback"})
 """Action types that change the source rather than the cluster."""
 
 
-def fitting(advice: Advice, place: AdvicePlace) -> Advice:
+def fit_advice(advice: Advice, place: AdvicePlace) -> Advice:
     """The advice, its action left out where what is known of the place contradicts it."""
     if advice.with_action and any(rule(advice.with_action, place) for rule in _CONTRADICTIONS):
         return replace(advice, with_action="", prompt="")
@@ -308,15 +308,15 @@ def _would_be_undone(action: str, place: AdvicePlace) -> bool:
 _CONTRADICTIONS: Final = (_is_of_another_kind, _would_be_undone)
 
 
-def filled(text: str, place: AdvicePlace) -> str:
+def fill_names(text: str, place: AdvicePlace) -> str:
     """A text with the names of this Signal."""
     namespace = place.owner.namespace or place.target.namespace or "the cluster"
     return text.replace(NAME, place.owner.name).replace(NAMESPACE, namespace)
 
 
-def advised(action: str, place: AdvicePlace) -> str:
+def advice_for_action(action: str, place: AdvicePlace) -> str:
     """What to do, with the names of this Signal; every command says whether it changes something."""
-    return labelled(filled(action, place))
+    return label_commands(fill_names(action, place))
 
 
 # --- without a model ----------------------------------------------------------------------------------------

@@ -13,15 +13,15 @@ from enum import StrEnum
 from typing import Final
 
 from inquest.core.evidence.evidence import Evidence
-from inquest.core.evidence.short_forms import reread
+from inquest.core.evidence.short_forms import reread_form
 from inquest.core.llm.conversation import Budgets, Calls, Concluded, Conversation
-from inquest.core.llm.loop import begin
+from inquest.core.llm.loop import begin_conversation
 from inquest.core.llm.messages import Invocation, Message, ToolSchema, Usage
 from inquest.core.llm.prompts import rca
 from inquest.core.llm.prompts.streams import stream_prompt, synthesis_prompt
 from inquest.core.llm.reply.verdicts import StreamVerdict
 from inquest.core.llm.tool_calls import boundary_of
-from inquest.core.text import filtered, frame, section
+from inquest.core.text import filter_text, frame_text, prompt_section
 
 SYNTHESIS_TURNS: Final = 4
 """The verdict, and room for one that has to be corrected."""
@@ -108,7 +108,9 @@ class StreamFinding:
 # --- beginning ----------------------------------------------------------------------------------------------
 
 
-def begun(context: rca.RcaContext, loop: Conversation, *, first_evidence: int) -> Iterator[tuple[Stream, Conversation]]:
+def begin_streams(
+    context: rca.RcaContext, loop: Conversation, *, first_evidence: int
+) -> Iterator[tuple[Stream, Conversation]]:
     """The streams that have a tool to look with; calls, tokens and known answers are those of the one investigation."""
     left = loop.budgets.calls - loop.calls.total
     for stream in STREAMS:
@@ -135,7 +137,7 @@ def _begun(
         tokens=max(1, (loop.budgets.tokens - loop.usage.total) // len(STREAMS)),
     )
     system = stream_prompt(context, looks=stream.looks, calls=calls)
-    inquiry = begin(
+    inquiry = begin_conversation(
         Invocation.STREAM,
         model=loop.model,
         opening=(Message("system", system), Message("user", rca.first_message(context))),
@@ -168,7 +170,7 @@ def finding_of(stream: Stream, talk: Conversation, ended: Concluded, known: Coll
     )
 
 
-def unconfigured(talks: Iterable[tuple[Stream, Conversation]]) -> tuple[StreamFinding, ...]:
+def unconfigured_streams(talks: Iterable[tuple[Stream, Conversation]]) -> tuple[StreamFinding, ...]:
     """Streams that had nothing to look with: a gap, not a failure."""
     ran = {stream.domain for stream, _ in talks}
     why = "no finding: not configured"
@@ -178,7 +180,7 @@ def unconfigured(talks: Iterable[tuple[Stream, Conversation]]) -> tuple[StreamFi
 # --- one verdict of all -------------------------------------------------------------------------------------
 
 
-def synthesis(
+def begin_synthesis(
     context: rca.RcaContext,
     loop: Conversation,
     talks: tuple[tuple[Stream, Conversation], ...],
@@ -187,9 +189,9 @@ def synthesis(
 ) -> Conversation:
     """The conversation that makes the verdict: no tool but the one through which it comes."""
     known = {item.id: item for item in evidence}
-    told = section("What four looks found", *(_told(found, known, loop) for found in findings))
+    told = prompt_section("What four looks found", *(_told(found, known, loop) for found in findings))
     used = sum((talk.usage for _, talk in talks), loop.usage)
-    return begin(
+    return begin_conversation(
         Invocation.RCA,
         model=loop.model,
         opening=(
@@ -223,9 +225,11 @@ def _told(found: StreamFinding, known: dict[str, Evidence], loop: Conversation) 
     head = f"- {found.domain}: {found.hypothesis} (confidence {found.confidence:.2f}, {found.calls} calls)"
     signals = (f"  - {signal}" for signal in found.signals)
     texts = (_shown(known[name], loop) for name in found.evidence)
-    return "\n".join((filtered("\n".join((head, *signals))), *texts))
+    return "\n".join((filter_text("\n".join((head, *signals))), *texts))
 
 
 def _shown(item: Evidence, loop: Conversation) -> str:
-    text = reread(item.shown or item.text, item.id, tool=item.tool, names=loop.names)
-    return f"{item.id} {item.tool}\n" + frame(text, item.id, item.tool, boundary_of(loop.seed, f"synthesis/{item.id}"))
+    text = reread_form(item.shown or item.text, item.id, tool=item.tool, names=loop.names)
+    return f"{item.id} {item.tool}\n" + frame_text(
+        text, item.id, item.tool, boundary_of(loop.seed, f"synthesis/{item.id}")
+    )

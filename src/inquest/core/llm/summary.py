@@ -12,7 +12,7 @@ from typing import Final
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolResult
 from inquest.core.llm.tool_calls import boundary_of
-from inquest.core.text import frame, visible
+from inquest.core.text import frame_text, make_visible
 
 SUMMARY_READS: Final = 100_000
 """Most characters that are given to be summarised."""
@@ -41,18 +41,18 @@ def wants_summary(result: ToolResult, above: int) -> bool:
 
 def summary_request(model: str, evidence: Evidence, seed: str) -> ModelRequest:
     """One question without tools: the task, which never changes, and the text in a frame."""
-    text = visible(evidence.text[:SUMMARY_READS])
-    framed = frame(text, evidence.id, evidence.tool, boundary_of(seed, f"{evidence.id}/summary"))
+    text = make_visible(evidence.text[:SUMMARY_READS])
+    framed = frame_text(text, evidence.id, evidence.tool, boundary_of(seed, f"{evidence.id}/summary"))
     messages = (Message("system", TASK), Message("user", framed))
     return ModelRequest(model, messages, (), max_tokens=SUMMARY_TOKENS, phase=str(Invocation.RCA))
 
 
-def summarised(result: ToolResult, reply: ModelReply, seed: str) -> ToolResult:
+def summarise_result(result: ToolResult, reply: ModelReply, seed: str) -> ToolResult:
     """The result as the model of the inquiry sees it; its tokens count, whether the summary is of use or not."""
-    found, text = result.evidence, visible(reply.text.strip())
+    found, text = result.evidence, make_visible(reply.text.strip())
     counted = replace(result, usage=result.usage + reply.usage)
     if found is None or not text or reply.finish_reason == "length" or len(text) >= len(found.shown):
         return counted
     head = f'{found.id} {found.tool}, summary of {found.size} characters; the whole: read_evidence("{found.id}")\n'
-    content = head + frame(text, found.id, found.tool, boundary_of(seed, f"{found.id}/summarised"))
+    content = head + frame_text(text, found.id, found.tool, boundary_of(seed, f"{found.id}/summarised"))
     return replace(counted, content=content, evidence=replace(found, shown=text))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from typing import Any, Final
 
-from inquest.core.evidence.short_forms import marker
+from inquest.core.evidence.short_forms import cut_marker
 from inquest.core.llm.conversation import (
     BEFORE,
     Answered,
@@ -22,7 +22,7 @@ from inquest.core.llm.conversation import (
 )
 from inquest.core.llm.messages import Invocation, ToolCall, ToolResult, ToolSchema
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
-from inquest.core.text import frame
+from inquest.core.text import frame_text
 
 REPLAY_CHARACTERS: Final = 8_000
 PAGING_TOOLS: Final = frozenset({"list_workflows", "list_available_actions", "read_evidence"})
@@ -33,10 +33,10 @@ EXEMPT_PREFIX: Final = "todo_"
 
 def plan_calls(inquiry: Conversation, calls: tuple[ToolCall, ...]) -> tuple[Planned, ...]:
     """What becomes of each call, in order."""
-    return planned(inquiry, calls)[0]
+    return plan_batch(inquiry, calls)[0]
 
 
-def planned(inquiry: Conversation, calls: tuple[ToolCall, ...]) -> tuple[tuple[Planned, ...], Conversation]:
+def plan_batch(inquiry: Conversation, calls: tuple[ToolCall, ...]) -> tuple[tuple[Planned, ...], Conversation]:
     """What becomes of each call, and the conversation with all of them counted."""
     plans: list[Planned] = []
     batch: dict[str, str] = {}
@@ -149,7 +149,7 @@ def _replay(inquiry: Conversation, call: ToolCall, seen: SeenResult) -> ToolResu
     head = f"{_when(seen)}\n"
     room = REPLAY_CHARACTERS - len(head) - 200
     boundary = boundary_of(inquiry.seed, f"{seen.evidence}/{call.id}")
-    text = head + frame(_fitted(inquiry, seen, room), seen.evidence, call.name, boundary)
+    text = head + frame_text(_fitted(inquiry, seen, room), seen.evidence, call.name, boundary)
     return ToolResult(call.id, call.name, text, repeat=True)
 
 
@@ -159,7 +159,7 @@ def _fitted(inquiry: Conversation, seen: SeenResult, room: int) -> str:
         return seen.text
     kept = seen.text[: room - MARKER_ROOM]
     is_readable = any(tool.name == "read_evidence" for tool in inquiry.tools)
-    note = marker(len(seen.text) - len(kept), seen.evidence) if is_readable else TRUNCATED
+    note = cut_marker(len(seen.text) - len(kept), seen.evidence) if is_readable else TRUNCATED
     return f"{kept}\n{note}"
 
 
@@ -205,7 +205,7 @@ KIND_WORDS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def canonical(value: object) -> str:
+def canonical_arguments(value: object) -> str:
     """Keys sorted, order of lists kept; true, 1 and 1.0 stay three things."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
 
@@ -227,7 +227,7 @@ def key_of(inquiry: Conversation, call: ToolCall) -> str:
     if arguments is None:
         return f"{call.name} {call.arguments}"
     known = next((tool.parameters.get("properties", {}) for tool in inquiry.tools if tool.name == call.name), None)
-    return f"{call.name} {canonical(_resolved(arguments, known))}"
+    return f"{call.name} {canonical_arguments(_resolved(arguments, known))}"
 
 
 def _resolved(arguments: Mapping[str, Any], known: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class PrefetchedCall:
     """Evidence that holds the rest of what the call would give; empty: there is no rest."""
 
 
-def knowing(inquiry: Conversation, known: Iterable[tuple[PrefetchedCall, str]]) -> Conversation:
+def add_prefetched(inquiry: Conversation, known: Iterable[tuple[PrefetchedCall, str]]) -> Conversation:
     """The conversation in which these calls are repeats; each with the text of its evidence."""
     offered = {tool.name for tool in inquiry.tools}
     seen = {
@@ -270,4 +270,4 @@ def _spellings(one: PrefetchedCall) -> Iterator[ToolCall]:
     sizes = range(len(one.optional) + 1)
     for left_out in chain.from_iterable(combinations(one.optional, size) for size in sizes):
         said = {key: value for key, value in one.arguments.items() if key not in left_out}
-        yield ToolCall("", one.tool, canonical(said))
+        yield ToolCall("", one.tool, canonical_arguments(said))

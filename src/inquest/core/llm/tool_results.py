@@ -14,11 +14,11 @@ from inquest.core.llm.conversation import (
     RepeatedCall,
     SeenResult,
     ToolRun,
-    recorded,
-    saying,
+    add_messages,
+    record_results,
 )
 from inquest.core.llm.messages import Message, ToolCall, ToolResult
-from inquest.core.llm.tool_calls import canonical, error_result, key_of, planned, submit_names
+from inquest.core.llm.tool_calls import canonical_arguments, error_result, key_of, plan_batch, submit_names
 from inquest.core.llm.window import within_window
 
 SAME_CONTENT_LIMIT: Final = 3
@@ -31,7 +31,7 @@ NUDGE: Final = (
 
 def after_batch(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
     """Every call of the pending batch is answered, in order; `results` are those of its runs."""
-    plans, state = planned(inquiry, inquiry.pending)
+    plans, state = plan_batch(inquiry, inquiry.pending)
     state = replace(state, usage=sum((result.usage for result in results), state.usage))
     given = {result.call_id: result for result in results}
     answered: list[ToolResult] = []
@@ -77,7 +77,7 @@ def _settle_success(
     inquiry: Conversation, key: str, result: ToolResult, evidence: Evidence
 ) -> tuple[Conversation, ToolResult]:
     seen = SeenResult(evidence.id, len(inquiry.turns), evidence.shown or evidence.text)
-    resolved = ToolCall(result.call_id, result.tool, canonical(evidence.arguments))
+    resolved = ToolCall(result.call_id, result.tool, canonical_arguments(evidence.arguments))
     remembered = replace(inquiry, seen={**inquiry.seen, key: seen, key_of(inquiry, resolved): seen})
     digest = f"{result.tool} {evidence.digest}"
     first, count = inquiry.digests.get(digest, (evidence.id, 0))
@@ -89,7 +89,7 @@ def _settle_success(
 
 def _weighed(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
     """Whether the turn brought anything new, and whether all of it still fits (behaviours, section 12.2)."""
-    said = recorded(saying(inquiry, *(tool_message(result) for result in results)), results)
+    said = record_results(add_messages(inquiry, *(tool_message(result) for result in results)), results)
     if all(result.repeat for result in results):
         said = _nudged(replace(said, stagnant=said.stagnant + 1))
     elif any(not result.repeat and not result.error for result in results):
@@ -99,7 +99,7 @@ def _weighed(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversa
 
 def _nudged(inquiry: Conversation) -> Conversation:
     known = ", ".join(dict.fromkeys(f"{seen.evidence}" for seen in inquiry.seen.values())) or "none"
-    return saying(inquiry, Message("user", NUDGE.format(known=known, tools=submit_names(inquiry))))
+    return add_messages(inquiry, Message("user", NUDGE.format(known=known, tools=submit_names(inquiry))))
 
 
 def tool_message(result: ToolResult) -> Message:

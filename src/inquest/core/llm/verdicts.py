@@ -11,14 +11,14 @@ from inquest.core.llm.conversation import (
     TRUNCATED_MAX_TOKENS,
     Concluded,
     Conversation,
-    recorded,
-    saying,
+    add_messages,
+    record_results,
 )
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, ToolResult
-from inquest.core.llm.reply.reading import Reading, corrective_message, read
+from inquest.core.llm.reply.reading import Reading, corrective_message, read_verdict
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
 from inquest.core.llm.reply.verdicts import RcaVerdict
-from inquest.core.llm.tool_calls import arguments_of, canonical, error_result, submit_names
+from inquest.core.llm.tool_calls import arguments_of, canonical_arguments, error_result, submit_names
 from inquest.core.llm.tool_results import tool_message
 
 TRUNCATED: Final = (
@@ -39,13 +39,13 @@ def verdict_call(reply: ModelReply) -> ToolCall | None:
     return next((call for call in reply.tool_calls if call.name in names), None)
 
 
-def judge(inquiry: Conversation, reply: ModelReply) -> Conversation:
+def judge_reply(inquiry: Conversation, reply: ModelReply) -> Conversation:
     """Read a reply that has to be the verdict; the first cut one is asked for again (pipeline, section 3.9)."""
     if _is_cut(reply) and not inquiry.truncated:
         inquiry = replace(inquiry, truncated=True, max_tokens=_next_max_tokens(reply))
         if not inquiry.spent:
             return _ask_for_the_whole(inquiry, reply)
-    reading = read(inquiry.invocation, reply)
+    reading = read_verdict(inquiry.invocation, reply)
     if inquiry.spent and reply.tool_calls and not verdict_call(reply) and not reading.usable:
         return replace(inquiry, concluded=Concluded(None, inquiry.spent))
     if missing := _unfinished(inquiry):
@@ -57,7 +57,7 @@ def judge(inquiry: Conversation, reply: ModelReply) -> Conversation:
 
 def second_reading(inquiry: Conversation, reply: ModelReply, first: Reading) -> Conversation:
     """The new reply counts if it is usable and no worse than the first; another tool gets one reminder."""
-    reading = read(inquiry.invocation, reply)
+    reading = read_verdict(inquiry.invocation, reply)
     if reply.tool_calls and not verdict_call(reply) and not reading.usable:
         gives_up = inquiry.reminded or inquiry.checked
         return _conclude(_answer_verdict(inquiry, reply, _received), first) if gives_up else _remind(inquiry, reply)
@@ -76,7 +76,7 @@ def _is_better(inquiry: Conversation, reading: Reading, first: Reading) -> bool:
 def _conclude(inquiry: Conversation, reading: Reading) -> Conversation:
     if _may_be_symptom(inquiry, reading):
         asked = Message("user", SYMPTOM.format(tools=submit_names(inquiry)))
-        return replace(saying(inquiry, asked), first_reading=reading, checked=True)
+        return replace(add_messages(inquiry, asked), first_reading=reading, checked=True)
     return replace(inquiry, first_reading=None, concluded=Concluded(reading, inquiry.spent))
 
 
@@ -107,21 +107,21 @@ def _unfinished(inquiry: Conversation) -> tuple[str, ...]:
 
 def _ask_for_the_rest(inquiry: Conversation, reply: ModelReply, missing: tuple[str, ...]) -> Conversation:
     answered = _answer_verdict(inquiry, reply, lambda call: error_result(call, "not taken yet", "finish your plan"))
-    return saying(answered, Message("user", UNFINISHED.format(missing=", ".join(missing))))
+    return add_messages(answered, Message("user", UNFINISHED.format(missing=", ".join(missing))))
 
 
 def _ask_for_the_whole(inquiry: Conversation, reply: ModelReply) -> Conversation:
     """The cut text stays in view; cut arguments go with it as text, for as arguments an endpoint refuses them."""
     cut = "\n".join(part for part in (reply.text, *(call.arguments for call in reply.tool_calls)) if part)
-    said = saying(inquiry, Message("assistant", cut)) if cut else inquiry
-    return saying(said, Message("user", TRUNCATED.format(tools=submit_names(inquiry))))
+    said = add_messages(inquiry, Message("assistant", cut)) if cut else inquiry
+    return add_messages(said, Message("user", TRUNCATED.format(tools=submit_names(inquiry))))
 
 
 def _ask_again(inquiry: Conversation, reply: ModelReply, reading: Reading) -> Conversation:
     """The one corrective turn of an invocation (pipeline, section 3.8)."""
     asked = Message("user", corrective_message(inquiry.invocation, reading))
     answered = _answer_verdict(inquiry, reply, _received)
-    return replace(saying(answered, asked), first_reading=reading, corrected=True)
+    return replace(add_messages(answered, asked), first_reading=reading, corrected=True)
 
 
 def _remind(inquiry: Conversation, reply: ModelReply) -> Conversation:
@@ -129,9 +129,9 @@ def _remind(inquiry: Conversation, reply: ModelReply) -> Conversation:
     refused = tuple(
         error_result(call, f"tool not offered now: {call.name}", f"call {names}") for call in reply.tool_calls
     )
-    answered = saying(inquiry, assistant(reply), *(tool_message(result) for result in refused))
-    reminded = saying(answered, Message("user", f"No other tool is offered any more. Answer through {names}."))
-    return recorded(replace(reminded, reminded=True), refused)
+    answered = add_messages(inquiry, assistant_message(reply), *(tool_message(result) for result in refused))
+    reminded = add_messages(answered, Message("user", f"No other tool is offered any more. Answer through {names}."))
+    return record_results(replace(reminded, reminded=True), refused)
 
 
 # --- answers to submit calls ----------------------------------------------------------------------------------------
@@ -141,8 +141,8 @@ def _answer_verdict(inquiry: Conversation, reply: ModelReply, answer: Callable[[
     """No call stays without an answer: the verdict gets its own, the others of its batch are skipped."""
     chosen = verdict_call(reply)
     results = tuple(answer(call) if call is chosen else _skipped(call) for call in reply.tool_calls)
-    said = saying(inquiry, assistant(reply), *(tool_message(result) for result in results))
-    return recorded(said, results)
+    said = add_messages(inquiry, assistant_message(reply), *(tool_message(result) for result in results))
+    return record_results(said, results)
 
 
 def _received(call: ToolCall) -> ToolResult:
@@ -153,7 +153,7 @@ def _skipped(call: ToolCall) -> ToolResult:
     return ToolResult(call.id, call.name, '{"status":"skipped","error":"not run, the verdict came with it"}')
 
 
-def assistant(reply: ModelReply) -> Message:
+def assistant_message(reply: ModelReply) -> Message:
     """The reply as a message of the conversation."""
     calls = tuple(replace(call, arguments=_sendable(call)) for call in reply.tool_calls)
     return Message("assistant", reply.text, calls)
@@ -162,7 +162,7 @@ def assistant(reply: ModelReply) -> Message:
 def _sendable(call: ToolCall) -> str:
     """Arguments that do not decode would make the endpoint refuse the whole conversation."""
     if arguments_of(call) is None:
-        return canonical({"unreadable": call.arguments[:2_000]})
+        return canonical_arguments({"unreadable": call.arguments[:2_000]})
     return call.arguments.strip() or "{}"
 
 

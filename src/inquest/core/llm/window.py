@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Final
 
 from inquest.core.evidence.evidence import Evidence
-from inquest.core.evidence.short_forms import reread
+from inquest.core.evidence.short_forms import reread_form
 from inquest.core.llm.conversation import Conversation, ShownAs, Turn, gives_way
 from inquest.core.llm.messages import Invocation, Message, ToolCall, ToolResult
-from inquest.core.llm.tool_calls import all_tools, arguments_of, boundary_of, canonical
-from inquest.core.text import frame
+from inquest.core.llm.tool_calls import all_tools, arguments_of, boundary_of, canonical_arguments
+from inquest.core.text import frame_text
 
 TOKENS_PER_CHARACTER: Final = 0.5
 """Deliberately high, since no tokenizer is at hand (behaviours, section 10.3)."""
@@ -30,15 +30,15 @@ EVICTED_FOR_GOOD: Final = "[evicted, call it again if you need it]"
 CUT: Final = "[truncated to fit context budget]"
 
 
-def estimate(inquiry: Conversation) -> int:
+def estimate_tokens(inquiry: Conversation) -> int:
     """Tokens that the next request would take; high on purpose, and raised by reported usage."""
-    text = sum(_characters(message) for message in (*inquiry.opening, *rendered(inquiry)))
+    text = sum(_characters(message) for message in (*inquiry.opening, *render_messages(inquiry)))
     return int((text + inquiry.schema_characters) * TOKENS_PER_CHARACTER * inquiry.correction)
 
 
 def schema_characters(inquiry: Conversation) -> int:
     """Of all that is offered; the same on every turn."""
-    return sum(len(tool.description) + len(canonical(tool.parameters)) for tool in all_tools(inquiry))
+    return sum(len(tool.description) + len(canonical_arguments(tool.parameters)) for tool in all_tools(inquiry))
 
 
 def _characters(message: Message) -> int:
@@ -48,7 +48,7 @@ def _characters(message: Message) -> int:
 # --- what is shown ---------------------------------------------------------------------------------------------
 
 
-def rendered(inquiry: Conversation) -> Iterator[Message]:
+def render_messages(inquiry: Conversation) -> Iterator[Message]:
     """The messages as the next request holds them."""
     if not inquiry.forms and not inquiry.cuts:
         yield from inquiry.messages
@@ -100,8 +100,8 @@ def _in_short(inquiry: Conversation, evidence: Evidence, room: int | None) -> st
 @lru_cache(maxsize=256)
 def _framed(text: str, evidence_id: str, tool: str, boundary: str, room: int | None, names: tuple[str, ...]) -> str:
     """The same for the same text: the estimate asks for it again and again."""
-    short = reread(text, evidence_id, tool=tool, names=names) if room is None else f"{text[:room]}\n{CUT}"
-    return f"{evidence_id} {tool}, shortened\n" + frame(short, evidence_id, tool, boundary)
+    short = reread_form(text, evidence_id, tool=tool, names=names) if room is None else f"{text[:room]}\n{CUT}"
+    return f"{evidence_id} {tool}, shortened\n" + frame_text(short, evidence_id, tool, boundary)
 
 
 # --- what gives way ---------------------------------------------------------------------------------------------
@@ -109,18 +109,18 @@ def _framed(text: str, evidence_id: str, tool: str, boundary: str, room: int | N
 
 def within_window(inquiry: Conversation) -> Conversation:
     """The conversation in a form that fits the ceiling, as far as that can be."""
-    if estimate(inquiry) <= inquiry.ceiling:
+    if estimate_tokens(inquiry) <= inquiry.ceiling:
         return inquiry
     shorter = _folded(inquiry, int(inquiry.ceiling * ROOM_SHARE))
     return _cut(shorter, inquiry.ceiling)
 
 
-def squeezed(inquiry: Conversation) -> Conversation | None:
+def squeeze_conversation(inquiry: Conversation) -> Conversation | None:
     """The conversation after the endpoint found it too long: half of it, and never as long again.
 
     None when nothing can give way.
     """
-    before = estimate(inquiry)
+    before = estimate_tokens(inquiry)
     shorter = _cut(_folded(inquiry, before // 2), before // 2)
     if (shorter.forms, shorter.cuts) == (inquiry.forms, inquiry.cuts):
         return None
@@ -131,7 +131,7 @@ def _folded(inquiry: Conversation, target: int) -> Conversation:
     """Exchanges of nothing but repeats first; then the largest, to their short form, then altogether."""
     for wanted, form in _STEPS:
         for number in _largest_first(inquiry):
-            if estimate(inquiry) <= target:
+            if estimate_tokens(inquiry) <= target:
                 return inquiry
             if wanted(inquiry.turns[number - 1]) and inquiry.forms.get(number, ShownAs.WHOLE) < form:
                 inquiry = replace(inquiry, forms={**inquiry.forms, number: form})
@@ -177,7 +177,7 @@ def _read_id(call: ToolCall) -> str:
 
 def _cut(inquiry: Conversation, target: int) -> Conversation:
     """The largest results that are left, those of the last turns too: nobody could be asked otherwise."""
-    while (excess := estimate(inquiry) - target) > 0:
+    while (excess := estimate_tokens(inquiry) - target) > 0:
         found = _largest_result(inquiry)
         if found is None:
             break

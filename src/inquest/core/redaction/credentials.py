@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from inquest.core.redaction.mask import MARK, places, replaced
+from inquest.core.redaction.mask import MARK, find_places, replace_spans
 
 # --- private keys -----------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ _OPAQUE_USER: Final = re.compile(r"(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,256}")
 
 def _without_url_passwords(text: str) -> str:
     """`scheme://user:password@`: the password; an opaque user of a URL without a password."""
-    return replaced(text, (_in_url(text, at + 3) for at in places("://", text)))
+    return replace_spans(text, (_in_url(text, at + 3) for at in find_places("://", text)))
 
 
 def _in_url(text: str, position: int) -> tuple[int, int]:
@@ -95,8 +95,8 @@ _BEFORE_ADDRESS: Final = 320
 
 def _without_dsn_passwords(text: str) -> str:
     """`user:password@tcp(host)` of Go, without a scheme."""
-    hits = sorted([*places("@tcp(", text), *places("@unix(", text)])
-    return replaced(text, (_in_dsn(text, at) for at in hits))
+    hits = sorted([*find_places("@tcp(", text), *find_places("@unix(", text)])
+    return replace_spans(text, (_in_dsn(text, at) for at in hits))
 
 
 def _in_dsn(text: str, end: int) -> tuple[int, int]:
@@ -174,8 +174,8 @@ def _without_clients(text: str) -> str:
 
 
 def _without_short_tokens(text: str) -> str:
-    hits = sorted(at - back for hint, back in _SHORT_HINTS for at in places(hint, text) if at >= back)
-    return replaced(text, _tokens_at(text, hits))
+    hits = sorted(at - back for hint, back in _SHORT_HINTS for at in find_places(hint, text) if at >= back)
+    return replace_spans(text, _tokens_at(text, hits))
 
 
 def _tokens_at(text: str, hits: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ from math import log2
 from typing import Final
 
 from inquest.core.redaction.credentials import token_in
-from inquest.core.redaction.mask import replaced
+from inquest.core.redaction.mask import replace_spans
 
 IsClean = Callable[[str], bool | None]
 """Whether a token decodes to a text without a secret; None for what does not decode to text."""
@@ -34,7 +34,7 @@ _TO_RUNS: Final = bytes(ord("a") if code in _TOKEN_CHARACTERS else ord(" ") for 
 _RUN: Final = b"a" * SHORTEST_RUN
 
 
-def runs(text: str) -> Iterator[_Span]:
+def find_runs(text: str) -> Iterator[_Span]:
     """Spans of 20 and more token characters, padding included.
 
     A copy in which all of them are one letter is searched for twenty of that letter: a plain search, where a pattern
@@ -65,13 +65,13 @@ def may_hide(text: str, start: int, end: int) -> bool:
 
 def without_opaque(text: str, is_clean: IsClean) -> str:
     """Long tokens of known form, tokens that hide a secret when decoded, tokens that look random."""
-    return replaced(text, _hiding(text, is_clean))
+    return replace_spans(text, _hiding(text, is_clean))
 
 
 def _hiding(text: str, is_clean: IsClean) -> Iterator[_Span]:
     lines: list[_Span] = []
     public = _public_spans(text)
-    for start, end in runs(text):
+    for start, end in find_runs(text):
         if _is_in(public, start):
             continue
         span = token_in(text, start, end)
@@ -159,7 +159,7 @@ def _entropy(token: str) -> float:
 _HEX: Final = re.compile(r"(?:0x)?(?:[0-9A-Fa-f]{2}){10,}+")
 
 
-def decoded(token: str) -> str | None:
+def decode_token(token: str) -> str | None:
     """The text behind base64 or hexadecimal, plain or compressed; None when there is none."""
     if _HEX.fullmatch(token):
         text = _text_of(bytes.fromhex(token.removeprefix("0x")))
@@ -221,7 +221,7 @@ _MIN_PERCENT: Final = 12
 
 def without_percent(text: str, is_clean: IsClean) -> str:
     """URL-encoded runs that hide a secret when decoded."""
-    return replaced(text, (span for span in _percent_runs(text) if is_clean(text[span[0] : span[1]]) is False))
+    return replace_spans(text, (span for span in _percent_runs(text) if is_clean(text[span[0] : span[1]]) is False))
 
 
 def _percent_runs(text: str) -> Iterator[_Span]:

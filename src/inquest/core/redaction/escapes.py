@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Final
 
-from inquest.core.redaction.mask import places
+from inquest.core.redaction.mask import find_places
 from inquest.core.text import INVISIBLE, without_colours
 
 _LAYERS: Final = 4
 """How often colours may stand inside colours, and escapes inside escapes."""
 
 
-def uncoloured(text: str) -> str | None:
+def strip_colours(text: str) -> str | None:
     """The text without colours, also without those that appear when others go; None when there is no end to them."""
     for _ in range(_LAYERS):
         before, text = text, without_colours(text)
@@ -94,8 +94,8 @@ FORMS: Final[tuple[Callable[[str], str], ...]] = (_struck, _seen, _unescaped)
 """In this order; each gives the text itself where it has nothing to change."""
 
 
-def differing(text: str) -> Iterator[int]:
+def differing_positions(text: str) -> Iterator[int]:
     """Positions at which one of the forms may differ from the text."""
     if not text.isascii() or _CONTROL.search(text):
         yield from (match.start() for match in _UNSEEN.finditer(text))
-    yield from (at for sign in _ESCAPES for at in places(sign, text))
+    yield from (at for sign in _ESCAPES for at in find_places(sign, text))

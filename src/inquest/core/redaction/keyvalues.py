@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from inquest.core.redaction.encoded import decoded
+from inquest.core.redaction.encoded import decode_token
 from inquest.core.redaction.keys import LONGEST_KEY, is_harmless, is_sensitive, plain_letters, says_password
-from inquest.core.redaction.mask import MARK, places, replaced
+from inquest.core.redaction.mask import MARK, find_places, replace_spans
 
 HINTS: Final = (
     *("pass", "pwd", "secret", "token", "key", "credential", "auth", "cookie", "dsn", "string", "sig", "sess", ".sid"),
@@ -88,16 +88,16 @@ def without_values(text: str) -> str:
     spans = _spans(shown)
     if where:
         spans = ((where[start], where[end - 1] + 1) for start, end in spans if start < end)
-    return replaced(text, spans)
+    return replace_spans(text, spans)
 
 
 def hints_in(lowered: str) -> list[_Span]:
     """Spans of the hints in order, the longer first."""
-    found = [(at, at + len(word)) for word in HINTS for at in places(word, lowered)]
+    found = [(at, at + len(word)) for word in HINTS for at in find_places(word, lowered)]
     return sorted(found, key=lambda span: (span[0], -span[1]))
 
 
-def lowered(text: str) -> str:
+def lower_plain(text: str) -> str:
     """In lower case and plain letters, of the same length: the dotted capital I alone grows in lower case."""
     return text.lower() if text.isascii() else plain_letters(text).replace("\u0130", "I").lower()
 
@@ -115,7 +115,7 @@ def _without_hidden(text: str) -> tuple[str, Sequence[int]]:
 
 def _spans(text: str) -> Iterator[_Span]:
     plain, position = plain_letters(text), 0
-    for start, end in hints_in(lowered(text)):
+    for start, end in hints_in(lower_plain(text)):
         if start < position:
             continue
         span = _secret_after(plain, start, end)
@@ -182,7 +182,7 @@ def _is_secret_key(text: str, key: str, after: re.Match[str]) -> bool:
 
 def _is_pair_in_base64(text: str, position: int) -> bool:
     match = _BASE64_PAIR.match(text, position + text.startswith(('"', "'"), position))
-    return match is not None and ":" in (decoded(match[0]) or "")
+    return match is not None and ":" in (decode_token(match[0]) or "")
 
 
 def _is_no_secret(text: str, position: int, key: str) -> bool:

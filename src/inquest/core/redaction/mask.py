@@ -10,7 +10,7 @@ WITHHELD: Final = "[withheld: redaction failed]"
 REDACTED: Final = frozenset({MARK, WITHHELD})
 
 
-def places(word: str, text: str) -> Iterator[int]:
+def find_places(word: str, text: str) -> Iterator[int]:
     """Where a word stands in a text, from left to right, without overlap."""
     at = text.find(word)
     while at >= 0:
@@ -18,7 +18,7 @@ def places(word: str, text: str) -> Iterator[int]:
         at = text.find(word, at + len(word))
 
 
-def replaced(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def replace_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """The text with a mark for each span, given from left to right; empty and overlapping ones are passed over."""
     parts: list[str] = []
     done = 0

@@ -21,11 +21,11 @@ from pydantic import BaseModel
 from inquest.core.redaction import structure
 from inquest.core.redaction.credentials import RULES, without_shapes
 from inquest.core.redaction.documents import in_fragments, in_json, in_yaml
-from inquest.core.redaction.encoded import decoded, may_hide, runs, without_opaque, without_percent
-from inquest.core.redaction.escapes import FORMS, differing, uncoloured
+from inquest.core.redaction.encoded import decode_token, find_runs, may_hide, without_opaque, without_percent
+from inquest.core.redaction.escapes import FORMS, differing_positions, strip_colours
 from inquest.core.redaction.keys import is_harmless, is_sensitive
-from inquest.core.redaction.keyvalues import hints_in, lowered, without_blocks, without_values
-from inquest.core.redaction.mask import MARK, REDACTED, WITHHELD, places
+from inquest.core.redaction.keyvalues import hints_in, lower_plain, without_blocks, without_values
+from inquest.core.redaction.mask import MARK, REDACTED, WITHHELD, find_places
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.statements import HINTS, without_listed, without_statements
 from inquest.core.redaction.structure import SCALARS, EnvValues, Leaves, is_identity
@@ -75,7 +75,7 @@ class Redactor:
 
     def _settled(self, text: str, level: int = 0) -> str:
         """The text as it will be shown, and every form in which it may be read, without a secret."""
-        plain = uncoloured(text) if len(text) <= MAX_CHARACTERS else None
+        plain = strip_colours(text) if len(text) <= MAX_CHARACTERS else None
         if plain is None:
             return WITHHELD
         done = self._in_form(plain, level)
@@ -83,7 +83,7 @@ class Redactor:
             other = form(done)
             found = done if other == done else self._in_form(other, level)
             done = done if found == other else found
-        return done if uncoloured(done) == done else done.translate(_NO_ESCAPES)
+        return done if strip_colours(done) == done else done.translate(_NO_ESCAPES)
 
     def _in_form(self, text: str, level: int) -> str:
         structured = in_json(text, lambda value: self._object(value, level))
@@ -100,7 +100,7 @@ class Redactor:
         text = in_fragments(text, lambda value: self._object(value, level))
         text = without_listed(without_statements(without_shapes(text)))
         text = without_values(without_blocks(text))
-        text = without_opaque(text, _remembered(lambda token: self._is_clean(decoded(token), level)))
+        text = without_opaque(text, _remembered(lambda token: self._is_clean(decode_token(token), level)))
         text = without_percent(text, lambda run: self._is_clean(unquote(run), level))
         return self._known.without(text)
 
@@ -116,7 +116,7 @@ class Redactor:
         leaves = Leaves(
             lambda leaf: settled(leaf) if leaf in suspects else leaf, self._known.without, suspects.__contains__
         )
-        return structure.redacted(value, leaves, self._env_values)
+        return structure.redact_structure(value, leaves, self._env_values)
 
     def _suspects(self, value: Any) -> frozenset[str]:
         """Strings in which any rule could find something: one search over all of them together."""
@@ -130,14 +130,14 @@ class Redactor:
 
     def _hits(self, text: str) -> Iterator[int]:
         """Positions of everything that a rule begins with."""
-        small = lowered(text)
+        small = lower_plain(text)
         yield from (at for at, _ in hints_in(small))
-        yield from (at for word in HINTS for at in places(word, small))
-        yield from (start for start, end in runs(text) if may_hide(text, start, end))
-        yield from differing(text)
+        yield from (at for word in HINTS for at in find_places(word, small))
+        yield from (start for start, end in find_runs(text) if may_hide(text, start, end))
+        yield from differing_positions(text)
         words = (*(hint for hints, _ in RULES for hint in hints), *self._known.forms)
-        yield from (at for word in words for at in places(word, text))
-        yield from places("env", text) if self._env_values == "all" else ()
+        yield from (at for word in words for at in find_places(word, text))
+        yield from find_places("env", text) if self._env_values == "all" else ()
 
 
 _NO_ESCAPES: Final = {ord(sign): None for sign in "\x1b\x9b"}

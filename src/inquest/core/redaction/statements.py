@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from inquest.core.redaction.keys import is_harmless, is_sensitive
-from inquest.core.redaction.mask import places, replaced
+from inquest.core.redaction.mask import find_places, replace_spans
 
 _Span = tuple[int, int]
 
@@ -32,10 +32,14 @@ def without_statements(text: str) -> str:
     """`WITH PASSWORD '…'`, `IDENTIFIED BY …`, and `"AUTH" "…"` as Redis prints it."""
     lowered = text.lower()
     if "password" in lowered and "'" in text:
-        text = replaced(text, (match.span("single") for match in _PASSWORD.finditer(text)))
+        text = replace_spans(text, (match.span("single") for match in _PASSWORD.finditer(text)))
     if "identified" in lowered:
-        text = replaced(text, _identified(text))
-    return replaced(text, (match.span("double") for match in _COMMAND.finditer(text))) if '"auth"' in lowered else text
+        text = replace_spans(text, _identified(text))
+    return (
+        replace_spans(text, (match.span("double") for match in _COMMAND.finditer(text)))
+        if '"auth"' in lowered
+        else text
+    )
 
 
 def _identified(text: str) -> Iterator[_Span]:
@@ -76,15 +80,15 @@ _ANCHOR: Final = re.compile(r"(?<!\S)&(?P<name>[\w\-]{1,64})[ \t]{1,16}(?P<value
 def without_listed(text: str) -> str:
     """Values of forms, items of a list under a sensitive key, and what an alias under one stands for."""
     if "form-data" in text:
-        text = replaced(text, _in_forms(text))
+        text = replace_spans(text, _in_forms(text))
     if "\n" in text and "- " in text:
-        text = replaced(text, _items(text))
-    return replaced(text, _anchored(text)) if ": *" in text and "&" in text else text
+        text = replace_spans(text, _items(text))
+    return replace_spans(text, _anchored(text)) if ": *" in text and "&" in text else text
 
 
 def _items(text: str) -> Iterator[_Span]:
     done = 0
-    for at in sorted(at for sign in _LISTS for at in places(sign, text)):
+    for at in sorted(at for sign in _LISTS for at in find_places(sign, text)):
         head = _HEAD.match(text, text.rfind("\n", done, at) + 1 or done) if at >= done else None
         if head and is_sensitive(head["key"]):
             for item in _under(text, head):

@@ -89,7 +89,7 @@ class Leaves:
     """Whether `text` could change a string: most pass through nothing else."""
 
 
-def redacted(value: Any, leaves: Leaves, env_values: EnvValues = "sensitive") -> Any:
+def redact_structure(value: Any, leaves: Leaves, env_values: EnvValues = "sensitive") -> Any:
     """The object with its secrets masked; keys and shape stay."""
     return _Walk(leaves, env_values).of(value, "", {})
 

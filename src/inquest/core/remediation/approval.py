@@ -33,7 +33,7 @@ from inquest.core.remediation.proposal import (
     proposal_digest,
     time_of,
 )
-from inquest.core.text import shown
+from inquest.core.text import shorten
 
 NO_SUMMARY: Final = "Investigation completed"
 MAX_SUMMARY: Final = 2000
@@ -99,10 +99,10 @@ def approval_request(
         reason=found.reason,
         risk_factors=found.risk_factors,
         policy=PolicyPin(query=found.query or None, hash=found.policy_hash or None, degraded=found.degraded),
-        summary=shown(account.summary or NO_SUMMARY, MAX_SUMMARY),
+        summary=shorten(account.summary or NO_SUMMARY, MAX_SUMMARY),
         evidence=_cited(account),
         alternatives=_proposed(account.alternatives),
-        preview_diff=shown(proposal.preview, MAX_PREVIEW) or None,
+        preview_diff=shorten(proposal.preview, MAX_PREVIEW) or None,
         expires_at=asking.expires_at,
         required_approvals=asking.required_approvals,
         separate_requester=asking.separate_requester or None,
@@ -116,12 +116,12 @@ def _cited(account: DiagnosisSummary) -> tuple[CitedEvidence, ...]:
     """Supported claims; where there is none, what else the diagnosis names."""
     supported = [claim for claim in account.claims if claim.verdict is ClaimVerdict.SUPPORTED]
     cited = [_citation(claim, claim.evidence[0]) for claim in supported if claim.evidence]
-    named = [CitedEvidence(claim=shown(text, 300)) for text in account.contributing_factors]
+    named = [CitedEvidence(claim=shorten(text, 300)) for text in account.contributing_factors]
     return tuple((cited or named)[:MAX_EVIDENCE])
 
 
 def _citation(claim: Claim, evidence: str) -> CitedEvidence:
-    return CitedEvidence(id=evidence, claim=shown(claim.text, 300), quote=claim.quote)
+    return CitedEvidence(id=evidence, claim=shorten(claim.text, 300), quote=claim.quote)
 
 
 def _proposed(alternatives: Iterable[AlternativeWorkflow]) -> tuple[ProposedAlternative, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inquest.core.cluster.selectors import selects
+from inquest.core.cluster.selectors import selector_selects
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.policy import Blast
 
@@ -44,7 +44,7 @@ def _hits(found: Json, selector: Json | None, pods: Sequence[Json]) -> bool:
     namespace = found["metadata"].get("namespace")
     near = (pod.get("metadata") or {} for pod in pods)
     return selector is not None and any(
-        not selector or selects(selector, meta.get("labels") or {})
+        not selector or selector_selects(selector, meta.get("labels") or {})
         for meta in near
         if meta.get("namespace", namespace) == namespace
     )

@@ -14,7 +14,7 @@ from typing import Any, Final
 from inquest.api.refs import TargetRef
 from inquest.api.types import SourceType
 from inquest.core.remediation.effectiveness import MetricChange
-from inquest.core.remediation.preview import expand
+from inquest.core.remediation.preview import expand_parameters
 from inquest.core.signals.alertmanager import TARGET_LABELS
 
 STEP: Final = timedelta(minutes=1)
@@ -46,14 +46,14 @@ def pods_of(target: TargetRef) -> str:
     return "" if ending is None or not target.namespace else target.name.replace(".", "[.]") + ending
 
 
-def questions(target: TargetRef, queries: Mapping[str, str]) -> tuple[MetricQuery, ...]:
+def metric_queries(target: TargetRef, queries: Mapping[str, str]) -> tuple[MetricQuery, ...]:
     """What is asked about a target, by the name of the figure; nothing of a kind without pods."""
     pods = pods_of(target)
     asked = queries.items() if pods else ()
-    return tuple(MetricQuery(name, expand(query, {"PODS": pods})) for name, query in asked if query)
+    return tuple(MetricQuery(name, expand_parameters(query, {"PODS": pods})) for name, query in asked if query)
 
 
-def metric(question: MetricQuery, data: Any, *, started: datetime, ended: datetime) -> MetricChange:
+def metric_change(question: MetricQuery, data: Any, *, started: datetime, ended: datetime) -> MetricChange:
     """The first point before the run and the last after it; neither, where one of them is not there."""
     points = _points(data)
     known = bool(points) and points[0][0] <= started and points[-1][0] >= ended

@@ -1,7 +1,7 @@
 """Did it help? Health, alert and metrics after the run, weighed, until a deadline (resources, section 12).
 
-`assess` is asked every 30 s with what is seen now and answers whether the looking is over. A service that is away gives
-no component instead of a bad one, and the assessment ends all the same.
+`assess_effect` is asked every 30 s with what is seen now and answers whether the looking is over. A service that is
+away gives no component instead of a bad one, and the assessment ends all the same.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Windows:
     deadline: datetime
 
 
-def windows(
+def look_windows(
     ended_at: datetime, timing: Timing, *, gitops: bool = False, by_operator: bool = False, proactive: bool = False
 ) -> Windows:
     """The times of 12.2; a target that others reconcile moves all of them."""
@@ -143,7 +143,7 @@ def weighted(parts: Iterable[tuple[float, Component]]) -> float | None:
     return sum(weight * score for weight, score in scored) / total if total else None
 
 
-def assess(view: EffectView) -> Assessment:
+def assess_effect(view: EffectView) -> Assessment:
     """One look; the first ending that applies ends it."""
     so_far = Assessment(_health(view), _alert(view), _metrics(view))
     reason = next((word for ending in ENDINGS if (word := ending(view, so_far))), None)

@@ -28,7 +28,7 @@ from inquest.api.types import (
     RulingDecision,
 )
 from inquest.core.history.history import History, ineffective_count
-from inquest.core.text import shown
+from inquest.core.text import shorten
 
 MAX_REASON: Final = 512
 MAX_FACTORS: Final = 10
@@ -230,7 +230,7 @@ class Ruling:
         )
 
 
-def ruling(
+def read_ruling(
     answer: PolicyAnswer,
     *,
     history: History,
@@ -250,7 +250,7 @@ def ruling(
     forced = missing and said.decision is RulingDecision.AUTO_APPROVED
     return Ruling(
         decision=RulingDecision.APPROVAL_REQUIRED if forced else said.decision,
-        reason=shown(missing if forced else said.reason, MAX_REASON),
+        reason=shorten(missing if forced else said.reason, MAX_REASON),
         risk_factors=_risk_factors(answer.value or {}),
         fault=said.fault,
         policy_hash=answer.policy_hash,
@@ -338,7 +338,7 @@ def _risk_factor(item: object) -> RiskFactor | None:
     score, reason = found.get("score"), found.get("reason")
     if isinstance(score, bool) or not isinstance(score, int | float) or not isinstance(reason, str):
         return None
-    return RiskFactor(score=round(score), reason=shown(reason, MAX_REASON)) if 0 <= score <= 100 else None
+    return RiskFactor(score=round(score), reason=shorten(reason, MAX_REASON)) if 0 <= score <= 100 else None
 
 
 # --- what follows (5.4) -------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ _STEP: Final = re.compile(r"""\.?(?:\["(?P<key>[^"]*)"\]|\[(?P<by>[^=\]]+)=(?P<v
 _UNSHOWN: Final = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp")
 
 
-def expand(text: str, values: Mapping[str, str]) -> str:
+def expand_parameters(text: str, values: Mapping[str, str]) -> str:
     """`$(NAME)` as the kubelet expands it: `$$` is a dollar, an unknown name stays as it is."""
     return _REFERENCE.sub(lambda found: _expansion(found, values), text)
 
@@ -38,8 +38,8 @@ def preview_diff(entries: Iterable[PreviewEntry], target: Json, values: Mapping[
     """Unified diff of the target before and after; a path that leads nowhere is named below it."""
     before, after, lost = _shown(target), _shown(target), []
     for entry in entries:
-        path = expand(entry.path, values)
-        if not _set(after, path, expand(entry.value, values)):
+        path = expand_parameters(entry.path, values)
+        if not _set(after, path, expand_parameters(entry.value, values)):
             lost.append(f"# {path}: not found in the target\n")
     lines = difflib.unified_diff(_yaml_lines(before), _yaml_lines(after), "before", "after")
     return "".join((*lines, *lost))

@@ -113,7 +113,7 @@ class Drift:
     """The same of what is there; empty where nothing is. Equal where a workflow is there and no longer offered."""
 
 
-def drift(target: PinnedTarget, workflow: WorkflowPin, seen: CurrentState) -> Drift | None:
+def find_drift(target: PinnedTarget, workflow: WorkflowPin, seen: CurrentState) -> Drift | None:
     """Why a proposal no longer means what it said; a changed resourceVersion alone is no reason."""
     uids, specs = (target.uid, seen.target_uid or ""), (target.drift_hash or "", seen.drift_hash)
     texts = (workflow.content_hash, seen.workflow_hash)

@@ -17,7 +17,7 @@ from inquest.core.case import decide, facts
 from inquest.core.case import steps as case_steps
 from inquest.core.case.case import Case
 from inquest.core.case.facts import Fact
-from inquest.core.case.journal import dump, load
+from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import (
     AskGroup,
     AskPolicy,
@@ -39,9 +39,9 @@ from inquest.core.case.steps import (
     ValidateSelection,
     Wait,
 )
-from inquest.core.case.transitions import advance, fold
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.diagnosis.detectors.registry import examine
-from inquest.core.diagnosis.health import health
+from inquest.core.diagnosis.health import health_of
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting.audit import AGENT, OWN, AuditRecord, event_id
 from inquest.core.reporting.transcript import NO_TOOLS, Offered
@@ -61,7 +61,7 @@ AFTER: Final = (AskPolicy, Wait, RequestApproval, Execute)
 def fact_records(case: Case, uid: str) -> Iterator[AuditRecord]:
     """The facts up to the choice of a workflow, as records; a snapshot's objects in as many as they need."""
     for number, fact in enumerate(case.facts):
-        payloads = list(_parts(dump(fact)))
+        payloads = list(_parts(dump_fact(fact)))
         for part, payload in enumerate(payloads, start=1):
             step = f"fact:{number}:{part}"
             head = {"event_type": FACT, "event_id": event_id(uid, step), "incident_id": uid}
@@ -84,7 +84,7 @@ def case_from_records(found: Iterable[Mapping[str, Any]]) -> Case:
     whole = sum(one["parts"] for one in numbered if one["part"] == 1)
     if whole != len(numbered) or sorted(payloads) != list(range(len(payloads))):
         raise NotRecorded("what is stored of this investigation is not whole, so it cannot be made again")
-    return fold(load(payload) for _, payload in sorted(payloads.items()))
+    return fold_case(load_fact(payload) for _, payload in sorted(payloads.items()))
 
 
 def _parts(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -133,7 +133,7 @@ def replay_case(recorded: Case, tools: Offered = NO_TOOLS) -> Case:
         step = decide.next_step(case, tape.view())
         if isinstance(step, AFTER):
             break
-        case = advance(case, tape.answer(step))
+        case = advance_case(case, tape.answer(step))
     return case
 
 
@@ -173,10 +173,12 @@ def _anew(fact: Fact, step: Step) -> Fact:
     match fact, step:
         case facts.SnapshotTaken(), _:
             findings, _failed = examine(fact.snapshot)
-            return facts.SnapshotTaken(fact.snapshot, findings, health(fact.snapshot))
+            return facts.SnapshotTaken(fact.snapshot, findings, health_of(fact.snapshot))
         case facts.SelectionTried(), ValidateSelection():
             record = fact.validation.record
-            checked = selection.validate(step.reply.choice, record, step.target_kind) if record else fact.validation
+            checked = (
+                selection.validate_selection(step.reply.choice, record, step.target_kind) if record else fact.validation
+            )
             return replace(fact, number=step.number, reply=step.reply, validation=checked, cautions=step.cautions)
         case facts.Proposed(), BindProposal():
             return replace(fact, verdict=step.verdict)

@@ -19,11 +19,11 @@ from inquest.api.types import ApprovalState, EffectivenessReason, Phase, Reason,
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.outcome import Conclusion
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.diagnosis.categories import NO_FAULT, category_from
 from inquest.core.evidence.evidence import digest_of
 from inquest.core.history.history import is_good
-from inquest.core.history.lessons import EffectCheck, Look, checked
+from inquest.core.history.lessons import EffectCheck, Look, check_effect
 from inquest.core.llm.conversation import AskModel, BudgetSpent
 from inquest.core.llm.loop import next_move
 from inquest.core.llm.messages import Invocation, Message, ModelReply
@@ -404,7 +404,7 @@ def _complete(book: _Book, verdict: Conclusion, at: datetime) -> AuditRecord:
 
 
 def _phase_before(case: Case) -> Phase:
-    return fold(case.facts[:-1]).phase
+    return fold_case(case.facts[:-1]).phase
 
 
 def _milliseconds(case: Case, until: datetime) -> int:
@@ -596,7 +596,7 @@ def check_of(case: Case, run: Mapping[str, Any]) -> EffectCheck:
     """What the look after the change said; where nothing was changed, or nobody could look, nothing is known."""
     taken = case.first(facts.SnapshotTaken)
     issues = frozenset(found.category for found in taken.findings) if taken else None
-    return checked(Look(issues), _after(case, run))
+    return check_effect(Look(issues), _after(case, run))
 
 
 def _after(case: Case, run: Mapping[str, Any]) -> Look:

@@ -13,7 +13,7 @@ from inquest.core.case.case import Case
 from inquest.core.case.outcome import Conclusion
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting.transcript import turns_of
-from inquest.core.text import shown
+from inquest.core.text import shorten
 
 MESSAGE_OF_CONDITION: Final = 256
 """The whole message is the status's; here it stands once for each condition."""
@@ -46,7 +46,7 @@ def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:
     gaps = ", ".join(gap.what for gap in taken.snapshot.gaps)
     spent = next((turn.reply.reserved for turn in turns_of(case, Invocation.RCA) if turn.reply.reserved), "")
     if gaps:
-        return {"EvidenceComplete": false("ReadsFailed", shown(gaps, 1024))}
+        return {"EvidenceComplete": false("ReadsFailed", shorten(gaps, 1024))}
     return {"EvidenceComplete": false("BudgetExhausted", spent) if spent else true("AllReadsSucceeded")}
 
 
@@ -58,7 +58,7 @@ def _target_condition(case: Case) -> dict[str, ConditionVerdict]:
     context = resolved.context
     if context.verified:
         return {"TargetVerified": true("RootOwnerResolved", target_display(context.root))}
-    return {"TargetVerified": false("NotFound" if context.deleted else "NotResolved", shown(context.failure, 1024))}
+    return {"TargetVerified": false("NotFound" if context.deleted else "NotResolved", shorten(context.failure, 1024))}
 
 
 def _selection_conditions(case: Case) -> dict[str, ConditionVerdict]:
@@ -94,7 +94,7 @@ def _end_conditions(case: Case) -> dict[str, ConditionVerdict]:
         ready = true("Verifying") if case.phase is Phase.VERIFYING else false(str(case.phase))
         return {"Ready": ready}
     verdict = case.closed.verdict
-    message = shown(verdict.message, MESSAGE_OF_CONDITION)
+    message = shorten(verdict.message, MESSAGE_OF_CONDITION)
     known = _ruling_conditions(case) | (_selection_conditions(case) if verdict.reason in _STOPPED else {})
     found = {
         name: true(reason, message) if status == "True" else false(reason, message)
@@ -139,4 +139,4 @@ def _stopped_run(case: Case, verdict: Conclusion) -> dict[str, ConditionVerdict]
     if case.last(facts.JobSucceeded) is not None:
         return {"Executed": true("JobSucceeded")}
     word = str(verdict.reason) if verdict.reason in _STOPPED else "JobFailed"
-    return {"Executed": false(word, shown(verdict.message, MESSAGE_OF_CONDITION))}
+    return {"Executed": false(word, shorten(verdict.message, MESSAGE_OF_CONDITION))}

@@ -13,7 +13,7 @@ from typing import Final
 
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.transitions import fold
+from inquest.core.case.transitions import fold_case
 from inquest.core.evidence.evidence import Evidence, Gap, Json, Origin
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -72,7 +72,7 @@ def asked_about(case: Case) -> tuple[Origin, ...]:
     return tuple(dict.fromkeys((*known, *origins_of_conclusions(case))))
 
 
-def withheld(case: Case, may: May, *, everything: bool = False) -> tuple[Withheld, ...]:
+def withheld_pieces(case: Case, may: May, *, everything: bool = False) -> tuple[Withheld, ...]:
     """The pieces that a reader may not see, in their order; none for one who may read the whole cluster."""
     if everything:
         return ()
@@ -104,15 +104,15 @@ class Disclosed:
     withheld: tuple[Withheld, ...] = ()
 
 
-def disclosed(case: Case, may: May, *, everything: bool = False) -> Disclosed:
+def disclose_case(case: Case, may: May, *, everything: bool = False) -> Disclosed:
     """The whole case, or its opening and what of its snapshot may be seen."""
-    hidden = withheld(case, may, everything=everything)
+    hidden = withheld_pieces(case, may, everything=everything)
     lacking = () if everything else (each for each in origins_of_conclusions(case) if not may(each))
     about = "; ".join(dict.fromkeys(_lack(each, case.opened.namespace) for each in lacking))
     if not hidden and not about:
         return Disclosed(case)
     told = Withheld(OF_CONCLUSIONS, about or "it speaks of pieces that are withheld")
-    return Disclosed(fold(_opening(case, {one.id: one.why for one in hidden})), (*hidden, told))
+    return Disclosed(fold_case(_opening(case, {one.id: one.why for one in hidden})), (*hidden, told))
 
 
 def _opening(case: Case, hidden: Mapping[str, str]) -> Iterator[facts.Fact]:

@@ -13,7 +13,7 @@ from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.llm.planning.visible_plan import plan_block
 from inquest.core.reporting.transcript import invocation_of
-from inquest.core.text import shown, visible
+from inquest.core.text import make_visible, shorten
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def case_events(before: Case, after: Case) -> Iterator[CaseEvent]:
         yield CaseEvent("PhaseTransition", f"Phase transition: {before.phase} → {after.phase}")
     told = _TOLD.get(type(fact))
     if told is not None:
-        yield from (replace(said, message=visible(said.message)) for said in told(after, fact))
+        yield from (replace(said, message=make_visible(said.message)) for said in told(after, fact))
 
 
 def _tell_opened(case: Case, fact: Any) -> Iterator[CaseEvent]:
@@ -63,14 +63,14 @@ def _tell_turned(case: Case, fact: Any) -> Iterator[CaseEvent]:
         else None
     )
     if block is not None:
-        yield CaseEvent("PlanProposed", shown("; ".join(block.steps), 900))
+        yield CaseEvent("PlanProposed", shorten("; ".join(block.steps), 900))
     if fact.reply.reserved:
         text = f"{fact.reply.reserved} in {invocation_of(fact)}: the verdict rests on what was found so far"
         yield CaseEvent("BudgetExhausted", text, warning=True)
 
 
 def _tell_diagnosed(case: Case, fact: Any) -> Iterator[CaseEvent]:
-    yield CaseEvent("InvestigationComplete", shown(fact.diagnosis.summary, 900) or "no root cause")
+    yield CaseEvent("InvestigationComplete", shorten(fact.diagnosis.summary, 900) or "no root cause")
 
 
 def _tell_selected(case: Case, fact: Any) -> Iterator[CaseEvent]:

@@ -20,7 +20,7 @@ from inquest.core.diagnosis.detectors.registry import DETECTOR, DETECTORS
 from inquest.core.history.chain_guards import CHAIN_WINDOW
 from inquest.core.history.history import BY_HASH
 from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
-from inquest.core.llm.reply.extraction import leading, trimmed
+from inquest.core.llm.reply.extraction import leading_json, trim_reply
 from inquest.core.llm.reply.schemas import SUBMIT_NAMES
 from inquest.core.reporting.transcript import (
     UNKNOWN_TOOL,
@@ -244,8 +244,8 @@ def _of_reading(case: Case, tools: Offered, invocation: Invocation) -> Iterator[
 def defences_of(reply: ModelReply) -> Iterator[str]:
     """Which defences of the reader a verdict needed (pipeline, sections 3.1 and 3.2)."""
     submitted = next((call.arguments for call in reply.tool_calls if call.name in SUBMIT_NAMES), None)
-    text = trimmed(reply.text if submitted is None else submitted)
-    value, end = leading(text)
+    text = trim_reply(reply.text if submitted is None else submitted)
+    value, end = leading_json(text)
     if isinstance(value, Mapping):
         yield from ("coercion",) if _is_coerced(value) else ()
     elif isinstance(value, list):

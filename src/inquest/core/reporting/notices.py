@@ -18,7 +18,7 @@ from inquest.core.case.case import Case, signal_of
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.approval import DiagnosisSummary
 from inquest.core.reporting.status import alternatives_of, claims_of, shown_target
-from inquest.core.text import shown
+from inquest.core.text import shorten
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _body(case: Case, command: str) -> str:
             f"Investigation: {case.opened.namespace}/{case.opened.name}",
             f"Cluster: {case.opened.spec.signal.cluster_name or 'default'}",
             f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
-            f"Root cause: {shown(cause, MOST_CAUSE)}",
+            f"Root cause: {shorten(cause, MOST_CAUSE)}",
             f"Evidence: {evidence}",
             f"Look at it: {command}",
         )

@@ -45,7 +45,7 @@ from inquest.core.reporting.transcript import (
 )
 from inquest.core.selection.parameters import parameter_texts
 from inquest.core.selection.selection import wanted_actions
-from inquest.core.text import shown
+from inquest.core.text import shorten
 
 MAX_EVIDENCE: Final = 64
 MAX_QUOTAS: Final = 50
@@ -105,12 +105,12 @@ def _opening(case: Case, scene: _Scene) -> dict[str, Any]:
 
 def _message(case: Case) -> str:
     if case.closed is not None:
-        return shown(case.closed.verdict.message, 1024)
+        return shorten(case.closed.verdict.message, 1024)
     selected = case.last(facts.Proposed)
     if selected is None:
         return _WAITING[case.phase]
     if case.last(facts.PolicyRuled) is None:
-        return shown(selected.verdict.message, 1024)
+        return shorten(selected.verdict.message, 1024)
     return selected_message(selected.proposal.pin.id, selected.proposal.confidence)
 
 
@@ -166,13 +166,13 @@ def _gaps(case: Case, scene: _Scene) -> tuple[Gap, ...]:
 
 
 def _gap(gap: Gap) -> api_findings.GapEntry:
-    return api_findings.GapEntry(what=shown(gap.what, 253), why=shown(gap.why, 500))
+    return api_findings.GapEntry(what=shorten(gap.what, 253), why=shorten(gap.why, 500))
 
 
 def _gap_of(asked: ToolCallRecord) -> Gap:
     named = " ".join(str(value) for value in asked.arguments.values() if isinstance(value, str))
     why = asked.error if asked.error.startswith("[") else f"{asked.fate}: {asked.error}"
-    return Gap(f"{shown(asked.tool, 63)} {named}".strip(), why)
+    return Gap(f"{shorten(asked.tool, 63)} {named}".strip(), why)
 
 
 def _context(case: Case, scene: _Scene) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def _context(case: Case, scene: _Scene) -> dict[str, Any]:
     if case.phase is Phase.INVESTIGATING:
         return {"root_owner": owner}
     quota = {
-        name: api_findings.QuotaEntry(hard=shown(found.hard, 63), used=shown(found.used, 63))
+        name: api_findings.QuotaEntry(hard=shorten(found.hard, 63), used=shorten(found.used, 63))
         for name, found in islice(context.quota.items(), MAX_QUOTAS)
     }
     known = api_findings.ContextSummary(
@@ -195,7 +195,7 @@ def _context(case: Case, scene: _Scene) -> dict[str, Any]:
         detected_labels=context.labels,
         quota_details=quota,
         history=_history(resolved, case.opened.pinned.repeat_threshold),
-        lessons=tuple(shown(line, 500) for line in _lessons(case)),
+        lessons=tuple(shorten(line, 500) for line in _lessons(case)),
     )
     # The status keeps the context of the diagnosis: it is written once, when selection has ended.
     settled = case.last(facts.Proposed) is not None or case.closed is not None
@@ -216,7 +216,7 @@ def _history(resolved: facts.ContextResolved, repeat_threshold: int) -> api_find
         regression_detected=found.regression_detected,
         entries=len(found.recent) + len(found.older),
         ineffective=ineffective_count(found),
-        warnings=tuple(shown(warning.text, 500) for warning in warnings)[:10],
+        warnings=tuple(shorten(warning.text, 500) for warning in warnings)[:10],
     )
 
 
@@ -229,11 +229,11 @@ def _diagnosis(case: Case, scene: _Scene) -> dict[str, Any]:
         "confidence": confidence,
         "model_confidence": found.model_confidence,
         "root_cause": api_findings.RootCause(
-            summary=shown(found.summary, 2000) or None,
+            summary=shorten(found.summary, 2000) or None,
             severity=Severity(found.severity) if found.severity else None,
-            signal_type=shown(found.signal_type, 253) or None,
-            contributing_factors=tuple(shown(text, 500) for text in found.contributing_factors[:10]),
-            analysis=shown(found.analysis, 4000) or None,
+            signal_type=shorten(found.signal_type, 253) or None,
+            contributing_factors=tuple(shorten(text, 500) for text in found.contributing_factors[:10]),
+            analysis=shorten(found.analysis, 4000) or None,
             investigation_outcome=OUTCOME_WORDS.get(found.outcome),
             remediation_target=_bare(found.target) if found.target else None,
             target_verified=_is_verified(case),
@@ -244,7 +244,7 @@ def _diagnosis(case: Case, scene: _Scene) -> dict[str, Any]:
 
 
 def _cautions(case: Case, scene: _Scene) -> dict[str, Any]:
-    found = tuple(dict.fromkeys(shown(text, 500) for text in _warnings(case)))[:20]
+    found = tuple(dict.fromkeys(shorten(text, 500) for text in _warnings(case)))[:20]
     return {"warnings": found} if found else {}
 
 
@@ -272,9 +272,9 @@ def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
     tries = tuple(
         api_findings.ValidationAttempt(
             attempt=min(number, 3),
-            workflow_id=shown(tried.reply.choice.workflow_id, 253) if tried.reply.choice else None,
+            workflow_id=shorten(tried.reply.choice.workflow_id, 253) if tried.reply.choice else None,
             valid=tried.validation.valid,
-            errors=tuple(shown(error, 500) for error in tried.validation.errors[:10]),
+            errors=tuple(shorten(error, 500) for error in tried.validation.errors[:10]),
             timestamp=tried.at,
         )
         for number, tried in enumerate(case.all(facts.SelectionTried), start=1)
@@ -293,7 +293,7 @@ def alternatives_of(case: Case) -> tuple[api_findings.AlternativeWorkflow, ...]:
     named = [other for other in merged.alternatives if _WORKFLOW_ID.fullmatch(other.workflow_id)] if merged else []
     return tuple(
         api_findings.AlternativeWorkflow(
-            id=other.workflow_id, confidence=_figure(other.confidence), rationale=shown(other.rationale, 500) or None
+            id=other.workflow_id, confidence=_figure(other.confidence), rationale=shorten(other.rationale, 500) or None
         )
         for other in named[:5]
     )
@@ -315,7 +315,7 @@ def _selected_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
         **proposal.pin.model_dump(),
         parameters=_shown_parameters(proposal.parameters),
         confidence=proposal.confidence,
-        rationale=shown(proposal.rationale, 2000) or None,
+        rationale=shorten(proposal.rationale, 2000) or None,
     )
 
 
@@ -337,7 +337,7 @@ def _kept_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
             image=found.bundle or None,
             parameters=_shown_parameters(parameter_texts(tried.validation.parameters)),
             confidence=workflow.confidence or 0.0,
-            rationale=shown(workflow.rationale, 2000) or None,
+            rationale=shorten(workflow.rationale, 2000) or None,
         )
     except ValidationError:
         # A catalogue of another make may keep what no workflow of ours can be.
@@ -345,7 +345,7 @@ def _kept_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
 
 
 def _shown_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
-    return {name: shown(text, 4096) for name, text in islice(parameters.items(), MAX_PARAMETERS)}
+    return {name: shorten(text, 4096) for name, text in islice(parameters.items(), MAX_PARAMETERS)}
 
 
 def _decision(case: Case, scene: _Scene) -> dict[str, Any]:
@@ -356,7 +356,7 @@ def _decision(case: Case, scene: _Scene) -> dict[str, Any]:
     changes: dict[str, Any] = {
         "ruling": ruling.to_status(),
         "approval_required": ruling.asks,
-        "approval_reason": shown(ruling.reason, 512) or None,
+        "approval_reason": shorten(ruling.reason, 512) or None,
         "degraded": ruling.degraded,
     }
     created = case.last(facts.ExecutionCreated)
@@ -394,7 +394,7 @@ def _cost(case: Case, scene: _Scene) -> dict[str, Any]:
     worked += sum(max((result.milliseconds for result in results), default=0) for results in batches)
     return {
         "usage": api.UsageSummary(
-            model=shown(replies[-1].model, 253) if replies else None,
+            model=shorten(replies[-1].model, 253) if replies else None,
             turns=len(replies),
             tool_calls=sum(len(results) for results in batches),
             prompt_tokens=usage.prompt,
@@ -426,7 +426,7 @@ def _plan(case: Case, scene: _Scene) -> tuple[api_findings.PlanStep, ...]:
     """What the model set out to look at in invocation 1, and how far it came (behaviours, section 8)."""
     ended = case.closed is not None or case.last(facts.Diagnosed) is not None
     found = plan_of((one for one in scene.talk if one.invocation is Invocation.RCA), ended=ended)
-    return tuple(api_findings.PlanStep(step=shown(step.text, 200), state=step.state) for step in found)
+    return tuple(api_findings.PlanStep(step=shorten(step.text, 200), state=step.state) for step in found)
 
 
 def _entry_of_call(number: int, one: TranscriptTurn, asked: ToolCallRecord) -> api_findings.ProgressEntry:
@@ -435,13 +435,13 @@ def _entry_of_call(number: int, one: TranscriptTurn, asked: ToolCallRecord) -> a
     return api_findings.ProgressEntry(
         id=number,
         at=one.at,
-        tool=shown(asked.tool, 63) or None,
-        arguments=shown(arguments, PREVIEW),
+        tool=shorten(asked.tool, 63) or None,
+        arguments=shorten(arguments, PREVIEW),
         step=_step_of(asked),
         ok=None if running else asked.fate in (CallOutcome.OK, CallOutcome.DUPLICATE),
         milliseconds=asked.result.milliseconds if asked.result else None,
         evidence=asked.evidence if _EVIDENCE_ID.fullmatch(asked.evidence) else None,
-        preview=shown(asked.error or asked.text, PREVIEW) or None,
+        preview=shorten(asked.error or asked.text, PREVIEW) or None,
     )
 
 
@@ -503,9 +503,9 @@ def _finding(found: Finding) -> api_findings.FindingEntry:
         detector=found.detector,
         category=found.category,
         object=_bare(found.object),
-        field=shown(found.field, 253) or None,
-        value=shown(found.value, 253) or None,
-        summary=shown(found.summary, 500),
+        field=shorten(found.field, 253) or None,
+        value=shorten(found.value, 253) or None,
+        summary=shorten(found.summary, 500),
         evidence=found.evidence[:16],
         confidence=found.confidence,
     )
@@ -520,7 +520,7 @@ def _of_stream(found: StreamFinding) -> api_findings.FindingEntry:
     """Beside the detectors', under a name of its own: the words are a model's."""
     return api_findings.FindingEntry(
         detector=f"stream/{found.domain}",
-        summary=shown(found.hypothesis, 500),
+        summary=shorten(found.hypothesis, 500),
         evidence=found.evidence[:16],
         confidence=found.confidence,
     )
@@ -530,23 +530,23 @@ def _cause(found: Cause) -> api_findings.CauseEntry:
     return api_findings.CauseEntry(
         category=found.category or None,
         object=_bare(found.object),
-        field=shown(found.field, 253) or None,
-        value=shown(found.value, 253) or None,
-        summary=shown(found.summary, 500) or None,
+        field=shorten(found.field, 253) or None,
+        value=shorten(found.value, 253) or None,
+        summary=shorten(found.summary, 500) or None,
         confidence=found.confidence,
         evidence=found.evidence[:16],
-        explains=tuple(shown(text, 253) for text in found.explains[:10]),
+        explains=tuple(shorten(text, 253) for text in found.explains[:10]),
     )
 
 
 def _claim(found: CheckedClaim) -> api_findings.Claim:
     return api_findings.Claim(
-        text=shown(found.text, 500),
+        text=shorten(found.text, 500),
         role=found.role,
         evidence=tuple(name for name in found.evidence if _EVIDENCE_ID.fullmatch(name))[:16],
-        quote=shown(found.quote, 300) or None,
+        quote=shorten(found.quote, 300) or None,
         verdict=found.verdict,
-        note=shown(found.note, 200) or None,
+        note=shorten(found.note, 200) or None,
     )
 
 
@@ -564,7 +564,7 @@ def _entry(item: Evidence) -> api_findings.EvidenceEntry:
     arguments = json.dumps(dict(item.arguments), sort_keys=True, default=str)
     return api_findings.EvidenceEntry(
         id=item.id,
-        tool=shown(item.tool, 63),
+        tool=shorten(item.tool, 63),
         args_digest=digest_of(arguments),
         digest=item.digest or None,
         size=item.size,
@@ -574,9 +574,9 @@ def _entry(item: Evidence) -> api_findings.EvidenceEntry:
 
 
 def _ref(ref: TargetRef) -> dict[str, Any]:
-    place = shown(ref.namespace, 63) if ref.namespace else ref.namespace
-    version = shown(ref.api_version, 253) if ref.api_version else ref.api_version
-    return {"api_version": version, "kind": ref.kind, "name": shown(ref.name, 253), "namespace": place}
+    place = shorten(ref.namespace, 63) if ref.namespace else ref.namespace
+    version = shorten(ref.api_version, 253) if ref.api_version else ref.api_version
+    return {"api_version": version, "kind": ref.kind, "name": shorten(ref.name, 253), "namespace": place}
 
 
 def _bare(ref: TargetRef) -> TargetRef:

@@ -43,7 +43,7 @@ class DerivedParameters:
     missing: tuple[str, ...]
 
 
-def filled(record: Workflow, facts: Mapping[str, str]) -> DerivedParameters:
+def derive_parameters(record: Workflow, facts: Mapping[str, str]) -> DerivedParameters:
     """A workflow's parameters from facts; rules give them, nothing is guessed."""
     values: dict[str, Any] = {}
     rules: list[str] = []
@@ -52,12 +52,12 @@ def filled(record: Workflow, facts: Mapping[str, str]) -> DerivedParameters:
         rule = PARAMETER_RULES.get(name)
         value = rule.give(facts) if rule else ""
         if rule and value:
-            values[name] = typed(value, str(declaration.get("type", "")))
+            values[name] = typed_value(value, str(declaration.get("type", "")))
             rules.append(f"{name}={value}: {rule.says}")
     return DerivedParameters(values, tuple(rules), check_parameters(record.parameters, values).errors)
 
 
-def typed(text: str, kind: str) -> Any:
+def typed_value(text: str, kind: str) -> Any:
     """A text as the value of a declared type; one that is none stays a text, and validation says so."""
     if kind == "array":
         return _array(text)

@@ -12,7 +12,7 @@ from inquest.api.refs import TargetRef
 from inquest.api.types import ParameterType
 from inquest.core.evidence.evidence import CaseWarning
 from inquest.core.selection.catalogue import Workflow
-from inquest.core.text import compiled, visible
+from inquest.core.text import compile_re2, make_visible
 
 TARGET_PREFIX: Final = "TARGET_RESOURCE"
 
@@ -134,9 +134,9 @@ _TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
 def _hidden(declaration: Declaration, name: str, value: Any) -> list[str]:
     """Who approves a value must see all of it."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    if visible(text) == text:
+    if make_visible(text) == text:
         return []
-    return [f"{name}: {visible(_shown(value))} holds characters that nobody sees"]
+    return [f"{name}: {make_visible(_shown(value))} holds characters that nobody sees"]
 
 
 def _bounds(declaration: Declaration, name: str, value: Any) -> list[str]:
@@ -164,7 +164,7 @@ def _pattern(declaration: Declaration, name: str, value: Any) -> Notes:
     pattern = str(declaration.get("pattern") or "")
     if not pattern or not isinstance(value, str):
         return [], []
-    search, fault = compiled(pattern)
+    search, fault = compile_re2(pattern)
     if fault:
         return [], [f"{name}: the pattern cannot be used, not checked"]
     # Half a character reaches neither the expression nor a Job.

@@ -15,7 +15,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import CaseWarning, Finding
 from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
 from inquest.core.selection.catalogue import Workflow
-from inquest.core.selection.parameter_rules import DerivedParameters, TargetFacts, filled, quota_facts
+from inquest.core.selection.parameter_rules import DerivedParameters, TargetFacts, derive_parameters, quota_facts
 from inquest.core.selection.parameters import TARGET_PARAMETERS, CheckedParameters, check_parameters, parameter_schema
 
 # --- validation against the catalogue (pipeline, 8.1) ------------------------------------------------
@@ -71,7 +71,7 @@ def is_same_choice(one: WorkflowChoice, other: WorkflowChoice) -> bool:
     )
 
 
-def validate(choice: WorkflowChoice | None, record: Workflow | None, target_kind: str = "") -> SelectionCheck:
+def validate_selection(choice: WorkflowChoice | None, record: Workflow | None, target_kind: str = "") -> SelectionCheck:
     """Every check of a selection, all errors collected; `record` is what a look-up by id gave (pipeline, 8.1)."""
     if choice is None:
         return SelectionCheck(None)
@@ -184,7 +184,7 @@ UNREAD: Final = ""
 """Code of a fault that is no validation error: the reply could not be read, or the turns were spent."""
 
 
-def unread(why: str) -> SelectionCheck:
+def unreadable_reply(why: str) -> SelectionCheck:
     """A try that failed before anything could be validated."""
     return SelectionCheck(None, faults=(SelectionFault(UNREAD, why),))
 
@@ -236,7 +236,9 @@ def wanted_actions(findings: Sequence[Finding]) -> tuple[str, ...]:
     return actions_for(findings[0]) if findings else ()
 
 
-def choose(finding: Finding, records: Sequence[Workflow], around: TargetFacts | None = None) -> SelectionVerdict:
+def choose_workflow(
+    finding: Finding, records: Sequence[Workflow], around: TargetFacts | None = None
+) -> SelectionVerdict:
     """One workflow for the first cause, or none with the reason; `records` are discovery's, in its order."""
     known, actions = around or TargetFacts(), actions_for(finding)
     if not actions:
@@ -253,7 +255,7 @@ def choose(finding: Finding, records: Sequence[Workflow], around: TargetFacts | 
         why = f"{known.tool} manages the target: only its source may be changed, by none of {_list(lasting)}"
         return _none(finding, why)
     facts = {**finding.facts, **quota_facts(finding.facts, known.quota)}
-    tries = [(record, filled(record, facts)) for record in taken]
+    tries = [(record, derive_parameters(record, facts)) for record in taken]
     ready = [_chosen(record, filling, finding) for record, filling in tries if not filling.missing]
     if not ready:
         return _none(finding, _why_none(actions, tries))

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import group, same_kind
+from inquest.core.cluster.objects import api_group, same_kind
 from inquest.core.llm.messages import Invocation, ModelReply
 from inquest.core.llm.prompts.selection import described_target
-from inquest.core.llm.reply.reading import read
+from inquest.core.llm.reply.reading import read_verdict
 from inquest.core.llm.reply.verdicts import RcaVerdict
 from inquest.core.selection.parameters import TARGET_PARAMETERS
 from inquest.core.selection.selection import target_parameters
-from inquest.core.text import filtered
+from inquest.core.text import filter_text
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def needs_lookup(*, root: TargetRef, named: TargetRef | None, known: Iterable[Ta
 def target_question(named: TargetRef, why: str, root: TargetRef) -> str:
     """The one question after a target of another kind that was not found."""
     return (
-        f"`remediation_target` {filtered(named.display)} cannot be used: {filtered(why)}. Name an object "
+        f"`remediation_target` {filter_text(named.display)} cannot be used: {filter_text(why)}. Name an object "
         "that exists, or leave `remediation_target` out: the workflow then acts on "
-        f"{filtered(described_target(root))}. Submit the whole answer again."
+        f"{filter_text(described_target(root))}. Submit the whole answer again."
     )
 
 
@@ -63,17 +63,17 @@ def group_question(named: TargetRef, choices: Sequence[str]) -> str:
         else (f"{named.kind} is served by several API groups")
     )
     return (
-        f"{said}. Which one is {filtered(named.display)}? Set `remediation_target.api_version` to one of "
+        f"{said}. Which one is {filter_text(named.display)}? Set `remediation_target.api_version` to one of "
         f"{', '.join(choices)}, and submit the whole answer again."
     )
 
 
 def group_named(answer: ModelReply, choices: Sequence[str]) -> str:
     """The one of the choices that an answer names, in its target or in its words; empty: none or several."""
-    reply = read(Invocation.RCA, answer).reply
+    reply = read_verdict(Invocation.RCA, answer).reply
     target = reply.target if isinstance(reply, RcaVerdict) else None
     if target is not None and target.api_version:
-        return next((choice for choice in choices if group(choice) == group(target.api_version)), "")
+        return next((choice for choice in choices if api_group(choice) == api_group(target.api_version)), "")
     words = {word.strip("./-") for word in re.split(r"[^\w./-]+", answer.text)}
     named = [choice for choice in choices if choice in words]
     return named[0] if len(named) == 1 else ""

@@ -43,16 +43,16 @@ from inquest.core.signals.payload import (
     ServedKind,
     Sighting,
     Told,
-    clean,
-    fitted,
+    drop_surrogates,
+    field_path,
+    fit_spec,
     is_kind,
     is_name,
     read_each,
-    refused,
+    refuse_payload,
+    schema_fault,
     texts_of,
     time_of,
-    unfit,
-    within,
 )
 
 VERSION: Final = "4"
@@ -67,16 +67,16 @@ MOST_WORDS: Final = 1000
 def read_alertmanager(payload: object, around: IntakeContext) -> Batch:
     """The alerts of a webhook payload, in their order (resources, section 11.2)."""
     if not isinstance(payload, dict):
-        return refused("", "must be a JSON object")
+        return refuse_payload("", "must be a JSON object")
     if payload.get("version") != VERSION:
-        return refused("version", f'must be "{VERSION}"')
+        return refuse_payload("version", f'must be "{VERSION}"')
     alerts = payload.get("alerts")
     if not isinstance(alerts, list):
-        return refused("alerts", "must be a list")
+        return refuse_payload("alerts", "must be a list")
     if len(alerts) > MOST_NOTICES:
-        return refused("alerts", f"at most {MOST_NOTICES} in one request", too_many=True)
+        return refuse_payload("alerts", f"at most {MOST_NOTICES} in one request", too_many=True)
     receiver = payload.get("receiver")
-    source = clean(receiver)[:MOST_SOURCE] if isinstance(receiver, str) else ""
+    source = drop_surrogates(receiver)[:MOST_SOURCE] if isinstance(receiver, str) else ""
     return tuple(_alert(alert, f"alerts[{number}]", source, around) for number, alert in enumerate(alerts))
 
 
@@ -94,9 +94,9 @@ def _alert(alert: object, place: str, source: str, around: IntakeContext) -> Tol
     try:
         return _told(alert, place, source, around)
     except PayloadFault as fault:
-        return refused(f"{place}.{fault.field}" if fault.field else place, fault.rule)
+        return refuse_payload(f"{place}.{fault.field}" if fault.field else place, fault.rule)
     except ValidationError as error:
-        return unfit(error, place)
+        return schema_fault(error, place)
 
 
 def _told(alert: object, place: str, source: str, around: IntakeContext) -> Told:
@@ -128,7 +128,7 @@ def _told(alert: object, place: str, source: str, around: IntakeContext) -> Told
     }
     if annotations.get("description"):
         spec["description"] = annotations["description"]
-    return Firing(ours, SignalContent.model_validate(fitted(spec)))
+    return Firing(ours, SignalContent.model_validate(fit_spec(spec)))
 
 
 def _from(source: str, alert: Json) -> Json:
@@ -136,7 +136,7 @@ def _from(source: str, alert: Json) -> Json:
     found: Json = {"name": source} if source else {}
     # A link that was cut leads nowhere.
     if isinstance(url, str) and 0 < len(url) <= MOST_URL:
-        found["generatorURL"] = clean(url)
+        found["generatorURL"] = drop_surrogates(url)
     return found
 
 
@@ -161,14 +161,14 @@ def read_specs(payload: object, around: IntakeContext) -> Batch:
 
 def _spec(item: object, place: str, around: IntakeContext) -> Told:
     if not isinstance(item, dict):
-        return refused(place, "must be a JSON object: the spec of a Signal")
+        return refuse_payload(place, "must be a JSON object: the spec of a Signal")
     try:
         content = SignalContent.model_validate(item)
     except ValidationError as error:
-        return unfit(error, place)
+        return schema_fault(error, place)
     for part, at in (("firingTime", content.firing_time), ("resolvedTime", content.resolved_time)):
         if at is not None and at.year not in YEARS:
-            return refused(within(place, part), TIME_RULE)
+            return refuse_payload(field_path(place, part), TIME_RULE)
     name = signal_name(content.source.type, content.name, content.target, content.firing_time)
     if content.resolved_time is None:
         known = {"received_time": around.received, "cluster_name": content.cluster_name or around.cluster}
@@ -176,7 +176,7 @@ def _spec(item: object, place: str, around: IntakeContext) -> Told:
         mode = content.mode if "mode" in item else mode_from_name(content.name, around.proactive)
         return Firing(name, content.model_copy(update={**known, "mode": mode}))
     if content.firing_time is not None and content.resolved_time < content.firing_time:
-        return refused(within(place, "resolvedTime"), "must not lie before firingTime")
+        return refuse_payload(field_path(place, "resolvedTime"), "must not lie before firingTime")
     return Resolved(name, content.resolved_time)
 
 
@@ -337,7 +337,7 @@ __all__ = [
     "Resolved",
     "ServedKind",
     "Told",
-    "fitted",
+    "fit_spec",
     "is_open",
     "read_alertmanager",
     "read_specs",

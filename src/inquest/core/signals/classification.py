@@ -47,7 +47,7 @@ class Classification:
     warnings: tuple[str, ...] = ()
 
 
-def classify(
+def classify_signal(
     spec: SignalContent,
     around: LabelsAround,
     *,

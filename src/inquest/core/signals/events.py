@@ -32,14 +32,14 @@ from inquest.core.signals.payload import (
     PayloadFault,
     Sighting,
     Told,
-    clean,
-    fitted,
+    drop_surrogates,
+    fit_spec,
     is_kind,
     is_name,
     read_each,
-    refused,
+    refuse_payload,
+    schema_fault,
     time_of,
-    unfit,
 )
 
 WARNINGS: Final = ("Warning", "Error")
@@ -74,9 +74,9 @@ def read_event(event: object, place: str, around: IntakeContext) -> Told:
     try:
         return _told(event, around)
     except PayloadFault as fault:
-        return refused(".".join(part for part in (place, fault.field) if part), fault.rule)
+        return refuse_payload(".".join(part for part in (place, fault.field) if part), fault.rule)
     except ValidationError as error:
-        return unfit(error, place)
+        return schema_fault(error, place)
 
 
 def waits_until(told: Firing) -> datetime | None:
@@ -120,14 +120,14 @@ def _told(event: object, around: IntakeContext) -> Told:
     }
     name = signal_name(SourceType.KUBERNETES_EVENT, reason, target, first)
     sighting = Sighting(event_key(reason, target), _count(event), last)
-    return Firing(name, SignalContent.model_validate(fitted(spec)), sighting)
+    return Firing(name, SignalContent.model_validate(fit_spec(spec)), sighting)
 
 
 def _text(event: Json, field: str) -> str:
     found = event.get(field)
     if not isinstance(found, str) or not 0 < len(found) <= MOST_NAME:
         raise PayloadFault(field, f"must be there, with at most {MOST_NAME} characters")
-    return clean(found)
+    return drop_surrogates(found)
 
 
 def _target(event: Json) -> TargetRef:
@@ -144,8 +144,8 @@ def _target(event: Json) -> TargetRef:
         raise PayloadFault(f"{field}.namespace", NAME_RULE.format(MOST_NAMESPACE))
     if not isinstance(version, str):
         raise PayloadFault(f"{field}.apiVersion", "must be a text")
-    texts = {"api_version": clean(version) or None, "namespace": clean(namespace) or None}
-    return TargetRef(kind=kind, name=clean(name), **texts)
+    texts = {"api_version": drop_surrogates(version) or None, "namespace": drop_surrogates(namespace) or None}
+    return TargetRef(kind=kind, name=drop_surrogates(name), **texts)
 
 
 def _times(event: Json) -> tuple[datetime, datetime]:
@@ -168,14 +168,14 @@ def _count(event: Json) -> int:
 
 def _said(event: Json) -> str:
     found = event.get("note") or event.get("message")
-    return clean(found) if isinstance(found, str) else ""
+    return drop_surrogates(found) if isinstance(found, str) else ""
 
 
 def _reporter(event: Json) -> dict[str, str]:
     source = event.get("source") or event.get("deprecatedSource")
     component = source.get("component") if isinstance(source, dict) else None
     found = event.get("reportingController") or event.get("reportingComponent") or component
-    return {"name": clean(found)[:MOST_SOURCE]} if isinstance(found, str) and found else {}
+    return {"name": drop_surrogates(found)[:MOST_SOURCE]} if isinstance(found, str) and found else {}
 
 
 __all__ = ["ONE_SIGNAL", "onset_again", "read_event", "read_events", "severity_of_event", "waits_until"]

@@ -134,7 +134,7 @@ class PayloadFault(Exception):
         self.field, self.rule = field, rule
 
 
-def fitted(spec: Json) -> Json:
+def fit_spec(spec: Json) -> Json:
     """The spec of a Signal with texts and maps cut to what the schema takes; applied again to what was redacted."""
     texts = {key: str(spec[key])[:most] for key, most in MOST_TEXT.items() if key in spec}
     maps = {key: _cut(spec[key], most) for key, most in MOST_VALUE.items() if key in spec}
@@ -157,7 +157,7 @@ def texts_of(alert: Json, field: str) -> dict[str, str]:
     for key, value in found.items():
         if not isinstance(value, str):
             raise PayloadFault(f"{field}.{key}", "must be a text")
-    return {clean(key): clean(value) for key, value in found.items()}
+    return {drop_surrogates(key): drop_surrogates(value) for key, value in found.items()}
 
 
 def time_of(found: object, field: str) -> datetime:
@@ -172,14 +172,14 @@ def time_of(found: object, field: str) -> datetime:
     return at
 
 
-def clean(text: str) -> str:
+def drop_surrogates(text: str) -> str:
     """Halves of surrogate pairs, which JSON can hold and no UTF-8 can, replaced."""
     return text.encode("utf-8", "replace").decode()
 
 
-def refused(field: str, rule: str, *, too_many: bool = False) -> RefusedPayload:
+def refuse_payload(field: str, rule: str, *, too_many: bool = False) -> RefusedPayload:
     """A refusal whose texts can be shown."""
-    return RefusedPayload(clean(field)[:MOST_SHOWN], clean(rule)[:MOST_SHOWN], too_many)
+    return RefusedPayload(drop_surrogates(field)[:MOST_SHOWN], drop_surrogates(rule)[:MOST_SHOWN], too_many)
 
 
 def read_each(payload: object, read: Callable[[object, str, IntakeContext], Told], around: IntakeContext) -> Batch:
@@ -187,17 +187,17 @@ def read_each(payload: object, read: Callable[[object, str, IntakeContext], Told
     if not isinstance(payload, list):
         return (read(payload, "", around),)
     if len(payload) > MOST_NOTICES:
-        return refused("", f"at most {MOST_NOTICES} in one request", too_many=True)
+        return refuse_payload("", f"at most {MOST_NOTICES} in one request", too_many=True)
     return tuple(read(item, f"[{number}]", around) for number, item in enumerate(payload))
 
 
-def unfit(error: ValidationError, place: str) -> RefusedPayload:
+def schema_fault(error: ValidationError, place: str) -> RefusedPayload:
     """The first thing that the schema of a Signal has against it."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    return refused(within(place, *first["loc"]), first["msg"])
+    return refuse_payload(field_path(place, *first["loc"]), first["msg"])
 
 
-def within(place: str, *parts: int | str) -> str:
+def field_path(place: str, *parts: int | str) -> str:
     """The path of a field within a place."""
     return ".".join(str(part) for part in (place, *parts) if part != "")
 
@@ -224,14 +224,14 @@ __all__ = [
     "ServedKind",
     "Sighting",
     "Told",
-    "clean",
-    "fitted",
+    "drop_surrogates",
+    "field_path",
+    "fit_spec",
     "is_kind",
     "is_name",
     "read_each",
-    "refused",
+    "refuse_payload",
+    "schema_fault",
     "texts_of",
     "time_of",
-    "unfit",
-    "within",
 ]

@@ -67,7 +67,7 @@ def _too_many(ended: Iterable[Investigation], now: datetime, keeping: Keeping) -
         yield from (one for one in cases[: -keeping.most] if now - _ended_at(one) > HELD)
 
 
-def retiring(
+def choose_retiring(
     cases: Iterable[Investigation], signals: Iterable[Signal], now: datetime, keeping: Keeping, most: int
 ) -> tuple[tuple[Signal, ...], tuple[Investigation, ...]]:
     """What goes at once, Signals first, `most` of each.

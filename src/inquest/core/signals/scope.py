@@ -52,10 +52,10 @@ def is_beyond(namespace: str, rules: TriageRules) -> bool:
 
 def is_out_of_reach(seen: TriageInput) -> bool:
     """By namespaces alone, before anything is read."""
-    return any(holds for holds, _ in reaches(seen))
+    return any(holds for holds, _ in target_reaches(seen))
 
 
-def reaches(seen: TriageInput) -> Iterable[tuple[bool, str]]:
+def target_reaches(seen: TriageInput) -> Iterable[tuple[bool, str]]:
     known = ", ".join(sorted(seen.rules.namespaces))
     too_far = is_outside(seen.namespace, seen.rules.operator_namespace, seen.target_namespace)
     return (

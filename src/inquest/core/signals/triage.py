@@ -15,7 +15,7 @@ from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.core.history.chain_guards import chain_block
 from inquest.core.signals.holds import counts_as_failure, failures_in_a_row
 from inquest.core.signals.noise import is_chatter, is_own_report
-from inquest.core.signals.scope import is_managed, reaches
+from inquest.core.signals.scope import is_managed, target_reaches
 from inquest.core.signals.triage_input import AcceptedSignal, EndedCase, OpenCase, TriageDecision, TriageInput
 
 SHORT_LIVED_KINDS: Final = frozenset({"Pod", "ReplicaSet", "Job"})
@@ -32,7 +32,7 @@ RATE_WINDOW: Final = timedelta(minutes=1)
 Rule = Callable[[TriageInput], TriageDecision | None]
 
 
-def triage(seen: TriageInput) -> TriageDecision:
+def triage_signal(seen: TriageInput) -> TriageDecision:
     """The first rule that objects decides; nobody does: accepted."""
     rules = (rule for rule in TRIAGE if not (seen.by_person and rule in NOT_FOR_A_PERSON))
     return next((found for rule in rules if (found := rule(seen))), ACCEPTED)
@@ -55,7 +55,7 @@ def earlier_answer(seen: TriageInput) -> str:
 
 def out_of_reach(seen: TriageInput) -> TriageDecision | None:
     """Who wrote it may not ask about that place: whatever is there, and whether anything is, they are told the same."""
-    message = next((text for holds, text in reaches(seen) if holds), "")
+    message = next((text for holds, text in target_reaches(seen) if holds), "")
     return (resolved(seen) or _blocked(seen, "OutOfScope", message, _scope_look(seen))) if message else None
 
 

@@ -14,7 +14,7 @@ import yaml
 
 from inquest.datastorage.domain.identity import content_hash, workflow_id
 from inquest.datastorage.domain.scoring import BOOLEAN_LABELS, TEXT_LABELS, texts_of
-from inquest.datastorage.wire.types import MOST_NAME, MOST_VERSION, PRIORITIES, SEVERITIES, WILDCARD, unstorable
+from inquest.datastorage.wire.types import MOST_NAME, MOST_VERSION, PRIORITIES, SEVERITIES, WILDCARD, storage_fault
 
 PEER_API = "kubernaut.ai/v1alpha1"
 OWN_API = "inquest.dev/v1alpha1"
@@ -96,7 +96,7 @@ def _document(content: str) -> dict[str, Any]:
         raise ContentError(f"content is not readable: {error}") from error
     if not isinstance(document, dict):
         raise ContentError("content must be a mapping")
-    if fault := unstorable(document):
+    if fault := storage_fault(document):
         raise ContentError(fault)
     if document.get("apiVersion") not in (PEER_API, OWN_API):
         raise ContentError(f"apiVersion: must be {PEER_API} or {OWN_API}")

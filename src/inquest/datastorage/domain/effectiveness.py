@@ -70,7 +70,7 @@ class StoredAssessment(NamedTuple):
         return sum(w * s for w, s in scored) / sum(w for w, _ in scored) if scored else None
 
 
-def fold(events: Iterable[Told]) -> StoredAssessment:
+def fold_events(events: Iterable[Told]) -> StoredAssessment:
     """Events in the order (timestamp, event id) become an assessment; one without an object for data is skipped."""
     told: dict[str, list[Mapping[str, Any]]] = {}
     named: set[str | None] = set()
@@ -142,7 +142,7 @@ def _text(data: Mapping[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def answer(correlation_id: str, state: StoredAssessment) -> dict[str, Any]:
+def effectiveness_answer(correlation_id: str, state: StoredAssessment) -> dict[str, Any]:
     """The body of `GET /api/v1/effectiveness/{correlation_id}` without its clock (section 9.2)."""
     components: dict[str, Any] = {}
     for name, part in state.components.items():

@@ -66,7 +66,7 @@ def next_hash(previous: str, event: StoredEvent) -> str:
     return hashlib.sha256((previous + event_text(event)).encode()).hexdigest()
 
 
-def findings(links: Iterable[ChainedEvent]) -> list[BrokenLink]:
+def find_broken_links(links: Iterable[ChainedEvent]) -> list[BrokenLink]:
     """What does not hold in the chains of these links, in their order."""
     book = ChainVerifier()
     return [finding for link in links if (finding := book.add(link))]

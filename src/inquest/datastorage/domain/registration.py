@@ -42,7 +42,9 @@ class RegistrationDecision:
     clash: StoredRow | None = None
 
 
-def decide(held: Sequence[StoredRow], *, workflow_id: str, version: str, content_hash: str) -> RegistrationDecision:
+def decide_registration(
+    held: Sequence[StoredRow], *, workflow_id: str, version: str, content_hash: str
+) -> RegistrationDecision:
     """The lookup order is: active of this version, disabled of this version, active of the name, the id itself."""
     active = _first(held, ACTIVE, version)
     if active is not None:

@@ -122,7 +122,7 @@ async def verify_chain(request: Request) -> Response:
     async with asyncio.timeout(QUERY_SECONDS):
         links = await service.ledger.links(correlation_id)
         # In a thread: a long chain is megabytes to hash, and in process the operator renews its leases meanwhile.
-        findings = await asyncio.to_thread(hash_chain.findings, links)
+        findings = await asyncio.to_thread(hash_chain.find_broken_links, links)
     return JSONResponse(_verdict(correlation_id, links, findings, instant_text(service.now())))
 
 

@@ -15,7 +15,7 @@ from inquest.datastorage.domain.identity import canonical_uuid
 from inquest.datastorage.domain.scoring import Offer, WorkflowScore
 from inquest.datastorage.problems import not_found
 from inquest.datastorage.service import Service, service_of
-from inquest.datastorage.store.catalogue import labels_of, record
+from inquest.datastorage.store.catalogue import full_record, labels_of
 from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.parameters import DiscoveryQuestion, discovery_question
 
@@ -76,7 +76,7 @@ async def get_workflow(request: Request) -> Response:
         _note_selection(service, question, row["workflow_id"], gated=gated, started=started)
     if row is None or gated:
         raise not_found("workflow-not-found", f"Workflow not found: {asked}")
-    return JSONResponse(record(row))
+    return JSONResponse(full_record(row))
 
 
 def _note_list(

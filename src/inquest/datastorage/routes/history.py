@@ -50,4 +50,6 @@ async def score(request: Request) -> Response:
         detail = f"No effectiveness assessment events found for correlation_id: {correlation_id}"
         title = "Effectiveness Assessment Not Found"
         raise WireProblem(404, "effectiveness/not-found", detail, title=title, instance=request.url.path)
-    return JSONResponse({**effectiveness.answer(correlation_id, state), "computed_at": instant_text(service.now())})
+    return JSONResponse(
+        {**effectiveness.effectiveness_answer(correlation_id, state), "computed_at": instant_text(service.now())}
+    )

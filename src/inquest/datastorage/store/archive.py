@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Select, delete, func, select
 
 from inquest.datastorage.domain.hash_chain import BrokenLink, ChainVerifier
 from inquest.datastorage.store import bundle
-from inquest.datastorage.store.audit import AuditLog, add_to_counter, link_of, lock_chains, shown
+from inquest.datastorage.store.audit import AuditLog, add_to_counter, link_of, lock_chains, shown_event
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.store.tables import Stored, audit_events
 from inquest.datastorage.wire.audit_events import RETIRED, StoredEvent
@@ -61,7 +61,7 @@ class Retired:
     """Their hashes do not hold: what is left of them is evidence."""
 
 
-async def checked(database: Database) -> Checked:
+async def check_chains(database: Database) -> Checked:
     """Read everything in the order of appending; an event without a hash, or with other keys, is a finding too."""
     return await database.snapshot(_checked)
 
@@ -108,7 +108,7 @@ def _heads_in(tombstone: object) -> set[str]:
     return set()
 
 
-async def written(
+async def write_export(
     database: Database, folder: Path, *, since: datetime | None, until: datetime, sign: bundle.Signer | None
 ) -> bundle.Manifest:
     """Every whole chain whose last event lies in [since, until), into a new folder; NotWhole where it exists."""
@@ -124,7 +124,7 @@ async def written(
     return await database.snapshot(work)
 
 
-async def retired(
+async def retire_chains(
     database: Database, folder: Path, *, now: datetime, older_than: timedelta | None, sign: bundle.Signer | None
 ) -> Retired:
     """Export what is past its retention, check the export, then delete it and say so in a tombstone.
@@ -148,7 +148,7 @@ async def retired(
 
 def _check_export(folder: Path, broken: Collection[str]) -> None:
     """What is known to be broken stays where it is; nothing else may be wrong with what is to replace the rows."""
-    faults = bundle.verify(folder, None, signed=False).faults
+    faults = bundle.verify_bundle(folder, None, signed=False).faults
     known = tuple(f"{name}: " for name in broken)
     for fault in faults:
         if not fault.startswith(known):
@@ -235,12 +235,12 @@ def _write(
     sign: bundle.Signer | None,
 ) -> tuple[bundle.Manifest, set[str]]:
     book, broken = ChainVerifier(), set[str]()
-    with bundle.writing(folder) as out:
+    with bundle.open_bundle(folder) as out:
         for some in _portions(names, CHAINS_AT_ONCE):
             for row in _rows(connection, select(audit_events).where(audit_events.c.correlation_id.in_(some))):
                 finding = book.add(link_of(row))
                 broken |= {row["correlation_id"]} if finding else set()
-                out.add(shown(row))
+                out.add(shown_event(row))
         return out.finish(book.strands, since=since, until=until, sign=sign), broken
 
 

@@ -62,7 +62,7 @@ class AuditLog:
         def work(connection: Connection) -> tuple[list[dict[str, Any]], int]:
             total = connection.scalar(_number_of(conditions)) or 0
             rows = connection.execute(wanted.offset(question.offset).limit(question.limit))
-            return [shown(row) for row in rows.mappings()], total
+            return [shown_event(row) for row in rows.mappings()], total
 
         return await self._database.read(work)
 
@@ -180,7 +180,7 @@ def _number_of(conditions: Sequence[ColumnElement[bool]]) -> Select[int]:
     return select(func.count()).select_from(audit_events).where(*conditions)
 
 
-def shown(row: Stored) -> dict[str, Any]:
+def shown_event(row: Stored) -> dict[str, Any]:
     """An event as the audit query answers it (section 10.4)."""
     optional = {name: row[name] for name in _SHOWN_IF_SET if row[name]}
     return {

@@ -34,7 +34,7 @@ def back_up(database: str, copy: Path) -> None:
         _tool("pg_dump", url, "--format=custom", "--no-owner", f"--file={copy}")
 
 
-def restore(database: str, copy: Path) -> None:
+def restore_backup(database: str, copy: Path) -> None:
     """Put a copy back; what was there is kept aside on SQLite. Revisions of the schema that are newer come at start."""
     if not copy.is_file():
         raise CopyFailed(f"there is no {copy}")

@@ -130,7 +130,7 @@ class BundleWriter:
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[BundleWriter]:
+def open_bundle(folder: Path) -> Iterator[BundleWriter]:
     """A new folder; NotWhole where it is there already: an archive is never written over."""
     try:
         folder.mkdir(parents=True)
@@ -140,7 +140,7 @@ def writing(folder: Path) -> Iterator[BundleWriter]:
         yield BundleWriter(folder, out)
 
 
-def verify(folder: Path, public_key: bytes | None, *, signed: bool = True) -> BundleCheck:
+def verify_bundle(folder: Path, public_key: bytes | None, *, signed: bool = True) -> BundleCheck:
     """Signature, sums, and every chain; with `signed` False nothing is said of the signature."""
     try:
         raw = (folder / MANIFEST).read_bytes()

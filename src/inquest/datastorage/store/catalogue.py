@@ -17,7 +17,7 @@ from inquest.datastorage.domain.registration import (
     RegistrationAct,
     RegistrationDecision,
     StoredRow,
-    decide,
+    decide_registration,
 )
 from inquest.datastorage.domain.scoring import Offer, TaxonomyEntry, WorkflowLabelSet, texts_of
 from inquest.datastorage.problems import WireProblem, not_found, validation_error
@@ -77,7 +77,7 @@ class CatalogueStore:
         wanted = select(workflows).where(*_plain_conditions(question)).order_by(*order)
         rows = await self._database.read(lambda connection: connection.execute(wanted).mappings().all())
         fitting = [row for row in rows if _fits_labels(row["labels"] or {}, question)]
-        return [record(row) for row in fitting[question.offset : question.offset + question.limit]], len(fitting)
+        return [full_record(row) for row in fitting[question.offset : question.offset + question.limit]], len(fitting)
 
     async def register(self, workflow: ParsedWorkflow, *, source: str, by: str, now: datetime) -> Registered:
         """The duplicate decision and what follows from it, in one transaction (section 7.5)."""
@@ -86,13 +86,13 @@ class CatalogueStore:
             _take_turn(connection)
             _check_action_type(connection, workflow.action_type)
             held = _held(connection, workflow.workflow_name)
-            decision = decide(
+            decision = decide_registration(
                 held, workflow_id=workflow.workflow_id, version=workflow.version, content_hash=workflow.content_hash
             )
             _refuse_clash(decision, workflow)
             if decision.act is not RegistrationAct.KEEP:
                 _carry_out(connection, decision, workflow, source=source, by=by, now=now)
-            return Registered(decision.status, record(_existing(connection, workflow.workflow_id)))
+            return Registered(decision.status, full_record(_existing(connection, workflow.workflow_id)))
 
         return await self._database.write(work)
 
@@ -105,7 +105,7 @@ class CatalogueStore:
                 raise not_found("not-found", f"Workflow not found: {workflow_id}")
             connection.execute(update(workflows).where(workflows.c.workflow_id == workflow_id).values(**values))
             _raise_revision(connection)
-            return record(_existing(connection, workflow_id))
+            return full_record(_existing(connection, workflow_id))
 
         return await self._database.write(work)
 
@@ -228,7 +228,7 @@ def summary(row: Stored) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def record(row: Stored) -> dict[str, Any]:
+def full_record(row: Stored) -> dict[str, Any]:
     """The full record of section 7.1; what is unset is left out."""
     members = {
         **summary(row),

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from inquest.datastorage.store.schema import upgrade
+from inquest.datastorage.store.schema import upgrade_schema
 from inquest.errors import InquestError, Misconfigured, Unavailable
 
 Outcome = TypeVar("Outcome")
@@ -92,7 +92,7 @@ def _is_race(error: DBAPIError) -> bool:
     return isinstance(error, IntegrityError) or getattr(error.orig, "sqlstate", None) in _TRY_AGAIN
 
 
-async def migrate(database: Database) -> None:
+async def migrate_database(database: Database) -> None:
     """Bring the schema to the newest revision; replicas that start together wait for each other."""
     await database.transaction(_upgrade)
 
@@ -102,18 +102,18 @@ def _upgrade(connection: Connection) -> None:
         connection.execute(text("SET LOCAL lock_timeout = 0"))
         connection.execute(text("SET LOCAL statement_timeout = 0"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
-    upgrade(connection)
+    upgrade_schema(connection)
 
 
 async def prepare(database: Database) -> None:
-    """`migrate` for whoever starts with it; errors as `unusable` has them."""
+    """`migrate_database` for whoever starts with it; errors as `unusable_database` has them."""
     try:
-        await migrate(database)
+        await migrate_database(database)
     except (SQLAlchemyError, OSError) as error:
-        raise unusable(database, error) from error
+        raise unusable_database(database, error) from error
 
 
-def unusable(database: Database, error: Exception) -> InquestError:
+def unusable_database(database: Database, error: Exception) -> InquestError:
     """Misconfigured names the file, and who may not use it; Unavailable no word of a server, which may hold a login."""
     fault = getattr(error, "orig", None) or error
     if database.is_postgres:

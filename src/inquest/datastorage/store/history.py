@@ -31,7 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from inquest.datastorage.domain import similarity
-from inquest.datastorage.domain.effectiveness import StoredAssessment, fold
+from inquest.datastorage.domain.effectiveness import StoredAssessment, fold_events
 from inquest.datastorage.domain.similarity import Remediation
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.store.tables import Instant, audit_events
@@ -289,7 +289,7 @@ def _remediations(rows: Sequence[_Started]) -> Iterator[Remediation]:
 
 def _assessment(told: str | None) -> StoredAssessment:
     events = _parsed(told or "[]")
-    state = fold(sorted(events) if isinstance(events, list) else [_LOST])
+    state = fold_events(sorted(events) if isinstance(events, list) else [_LOST])
     if state.skipped:
         DATASTORAGE_UNREADABLE.inc(state.skipped)
     return state

@@ -73,7 +73,7 @@ _INDEXES: Final = (
 """As the revisions make them: between two that serve a question alike SQLite decides by their order."""
 
 
-def indexes(engine: str) -> tuple[Index, ...]:
+def indexes_of(engine: str) -> tuple[Index, ...]:
     """In the order to make them in, for `sqlite` or `postgresql`, each on its table."""
     tables = MetaData()
     for table in metadata.sorted_tables:
@@ -81,8 +81,8 @@ def indexes(engine: str) -> tuple[Index, ...]:
     return tuple(index.of(tables, engine) for index in _INDEXES)
 
 
-def indexed(engine: str) -> MetaData:
+def indexed_tables(engine: str) -> MetaData:
     """The tables with all their indexes."""
-    table = indexes(engine)[0].table
+    table = indexes_of(engine)[0].table
     assert table is not None
     return table.metadata

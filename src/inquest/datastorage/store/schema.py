@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, select, text
 
-from inquest.datastorage.store.indexes import indexes
+from inquest.datastorage.store.indexes import indexes_of
 from inquest.datastorage.store.tables import audit_counter, catalog_revision, metadata
 from inquest.errors import Misconfigured
 
@@ -26,7 +26,7 @@ VERSIONS: Final = Table(
 """Alembic's own bookkeeping, as it makes it."""
 
 
-def upgrade(connection: Connection) -> None:
+def upgrade_schema(connection: Connection) -> None:
     """Bring the tables to the newest revision; raises `Misconfigured` for one that this version does not know."""
     found = revision_of(connection)
     if found == NEWEST:
@@ -47,7 +47,7 @@ def _create(connection: Connection) -> None:
     """What all revisions together leave in an empty database."""
     engine = connection.dialect.name
     metadata.create_all(connection, checkfirst=False)
-    for index in indexes(engine):
+    for index in indexes_of(engine):
         index.create(connection)
     VERSIONS.create(connection)
     connection.execute(catalog_revision.insert().values(id=1, revision=0))

@@ -495,7 +495,7 @@ OPERATIONS: Final = (
 
 
 @cache
-def document() -> Schema:
+def openapi_document() -> Schema:
     """OpenAPI 3.1; paths carry the prefix `/api/v1`."""
     paths: dict[str, Schema] = {}
     for operation in OPERATIONS:

@@ -20,7 +20,7 @@ from inquest.datastorage.wire.types import (
     SEVERITIES,
     duration_from_text,
     instant_from_text,
-    unstorable,
+    storage_fault,
 )
 
 Parameters = Mapping[str, str]
@@ -307,7 +307,7 @@ def json_body(raw: bytes) -> Any:
         value = json.loads(raw, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise SchemaFault(f"request body has an error: failed to decode request body: {error}") from error
-    if fault := unstorable(value):
+    if fault := storage_fault(value):
         raise validation_error(f"request body has an error: {fault}")
     return value
 

@@ -53,7 +53,7 @@ MOST_KEY_BYTES = 512
 """Of a target and of a spec hash, which share an index with a correlation id; PostgreSQL takes some 2,700 together."""
 
 
-def unstorable(value: object, depth: int = 0) -> str:
+def storage_fault(value: object, depth: int = 0) -> str:
     """Why a parsed body cannot be kept by every engine, as JSON and unchanged; empty when it can."""
     if depth > DEEPEST:
         return f"nested deeper than {DEEPEST} levels"
@@ -75,7 +75,7 @@ def unstorable(value: object, depth: int = 0) -> str:
 
 
 def _first(values: Iterable[object], depth: int) -> str:
-    return next((fault for value in values if (fault := unstorable(value, depth))), "")
+    return next((fault for value in values if (fault := storage_fault(value, depth))), "")
 
 
 def _unstorable_text(text: str) -> str:

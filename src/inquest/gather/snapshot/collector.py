@@ -35,10 +35,10 @@ from inquest.gather.snapshot.entries import (
     EntryRow,
     Found,
     SnapshotEntry,
-    assembled,
+    assemble_snapshot,
     items_of,
-    listed,
-    only,
+    keep_named,
+    listing_entries,
     origins_of,
     without_objects,
 )
@@ -55,7 +55,7 @@ PREEMPTED: Final = "Preempted"
 NO_OBJECTS: Final = f"{NEIGHBOUR} listings without objects"
 
 
-async def take(
+async def take_snapshot(
     cluster: Cluster,
     redactor: Redactor,
     clock: Clock,
@@ -76,7 +76,7 @@ async def take(
     chain = await deleted_owners.with_maker(desk, cluster, clock, chain)
     parts = await _Taking(desk, taken_at, chain, since or taken_at, beyond).parts()
     told = [await desk.told(*each) for each in texts]
-    return assembled(taken_at, chain, [*parts, *told], since)
+    return assemble_snapshot(taken_at, chain, [*parts, *told], since)
 
 
 class _Taking:
@@ -164,7 +164,7 @@ class _Taking:
         self, named: _Named
     ) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
         """Logs of the target and of its neighbours, and who is called in other namespaces."""
-        steps = needs.called(self._scene, named.config)
+        steps = needs.called_services(self._scene, named.config)
         (mine, theirs), outside = await asyncio.gather(
             logs.log_parts(self._desk, self._scene, needs.called_here(self._scene, steps)),
             needs.called_parts(self._desk, self._scene, steps),
@@ -214,7 +214,7 @@ class _Taking:
         read = row.read.removeprefix(f"{NEIGHBOUR} ") if scene.is_about_namespace else row.read
         if row.kind == "Event" and isinstance(answer, Found):
             return await events.show_events(self._desk, read, answer, about, MAX_OTHER_EVENTS)
-        kept = only(answer, lambda found: row.keep(found, scene))
+        kept = keep_named(answer, lambda found: row.keep(found, scene))
         rest = [name_of(found) for found in items_of(answer) if not row.keep(found, scene)]
         named = [f"besides: {', '.join(rest)}"[:MAX_BESIDES]] if rest else []
         return await self._desk.show(read, kept, about, order=_order(row, scene), most=row.most, rows=named)
@@ -235,7 +235,7 @@ class _Taking:
         changed = [found for found in seen if recent_changes((found,), begin, home=home)]
         lines = [EntryRow(change.line) for change in recent_changes(changed, begin, home=home)]
         about = {"since": "an hour before"}
-        return listed("recent changes", lines, about, pages=1, origins=origins_of(changed))
+        return listing_entries("recent changes", lines, about, pages=1, origins=origins_of(changed))
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def _order(row: ListingRule, scene: ClusterState) -> Callable[[Json], tuple[bool
     return order
 
 
-__all__ = ["MAX_EVENTS", "MAX_PODS", "take"]
+__all__ = ["MAX_EVENTS", "MAX_PODS", "take_snapshot"]
 
 
 class ClusterTargetReader:
@@ -284,4 +284,4 @@ class ClusterTargetReader:
         return await ContextReader(self._cluster, self._clock).pin(target)
 
     async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
-        return await take(self._cluster, self._redactor, self._clock, target, since=since, beyond=beyond)
+        return await take_snapshot(self._cluster, self._redactor, self._clock, target, since=since, beyond=beyond)

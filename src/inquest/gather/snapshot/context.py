@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 
 from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.core.cluster.context import OwnerChain, ResourceContext
-from inquest.core.cluster.detected_labels import RootSurroundings, detected_labels, malformed, quota_details
+from inquest.core.cluster.detected_labels import RootSurroundings, detected_labels, malformed_root, quota_details
 from inquest.core.cluster.hashes import config_map_refs, drift_hash, spec_hash
-from inquest.core.cluster.selectors import drives, labels_of
+from inquest.core.cluster.selectors import is_scaled_by, labels_of
 from inquest.core.evidence.evidence import Gap, Json
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, NotFound, Retryable, Unavailable, UnknownKind
 from inquest.ports.kubernetes import Cluster, ResourceKind
@@ -40,10 +40,10 @@ class ReadError:
 
     @property
     def gap(self) -> Gap:
-        return Gap(self.what, why(self.error))
+        return Gap(self.what, reason_of_gap(self.error))
 
 
-def why(error: InquestError) -> str:
+def reason_of_gap(error: InquestError) -> str:
     """The reason that travels with a gap."""
     return f"{error.reason}: {error}"
 
@@ -186,9 +186,9 @@ def _unread(target: TargetRef, found: _LookedUp, *, hard: bool) -> OwnerChain:
     cluster_scoped = found.kind is not None and not found.kind.namespaced
     return OwnerChain(
         target=target.model_copy(update={"namespace": None}) if cluster_scoped else target,
-        gaps=(Gap(f"get {target.display}", why(error)),),
+        gaps=(Gap(f"get {target.display}", reason_of_gap(error)),),
         deleted=isinstance(error, NotFound),
-        failure="" if recorded else f"get {target.display}: {why(error)}",
+        failure="" if recorded else f"get {target.display}: {reason_of_gap(error)}",
         scope_known=found.kind is not None,
         choices=found.choices,
     )
@@ -260,7 +260,7 @@ def _warnings(chain: OwnerChain) -> Iterator[str]:
     if chain.rivals:
         taken = f"that of {chain.target.api_version} was taken"
         yield f"{chain.target.display} is there in {', '.join(chain.rivals)}, and no apiVersion was said: {taken}"
-    if wrong := malformed(chain.root_object or {}):
+    if wrong := malformed_root(chain.root_object or {}):
         yield f"{chain.root.display}: {wrong}"
 
 
@@ -365,7 +365,7 @@ class ContextReader:
             return None, ()
         maps = await self._config_maps(found, ref.namespace or "")
         gaps = tuple(each.gap for each in maps.values() if isinstance(each, ReadError))
-        driven = any(drives(hpa, ref) for hpa in around.autoscalers or ())
+        driven = any(is_scaled_by(hpa, ref) for hpa in around.autoscalers or ())
         drift = None if gaps else drift_hash(found, _without_failures(maps), hpa_driven=driven)
         return pinned(ref, found, drift), gaps
 

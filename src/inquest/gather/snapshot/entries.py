@@ -24,9 +24,9 @@ from inquest.core.evidence.evidence import (
     digest_of,
     origin_of,
 )
-from inquest.core.evidence.rendering import MAX_LISTING, listing
+from inquest.core.evidence.rendering import MAX_LISTING, render_listing
 from inquest.core.evidence.snapshot import Absent, CompleteListing, LogTail, Snapshot, TextSeen
-from inquest.gather.snapshot.context import ReadError, why
+from inquest.gather.snapshot.context import ReadError, reason_of_gap
 from inquest.gather.snapshot.limits import MAX_CHARACTERS, MAX_PAGES
 
 TOOL: Final = "snapshot"
@@ -60,7 +60,7 @@ def items_of(answer: Answer) -> tuple[Json, ...]:
     return answer.items if isinstance(answer, Found) else ()
 
 
-def only(answer: Answer, wanted: Callable[[Json], bool]) -> Answer:
+def keep_named(answer: Answer, wanted: Callable[[Json], bool]) -> Answer:
     return answer if isinstance(answer, ReadError) else answer.only(wanted)
 
 
@@ -105,9 +105,9 @@ class SnapshotEntry:
         return " ".join((self.read, *self.about.values()))
 
 
-def missing(failed: ReadError, read: str, about: Mapping[str, str]) -> SnapshotEntry:
+def gap_entry(failed: ReadError, read: str, about: Mapping[str, str]) -> SnapshotEntry:
     """A read that failed: a gap, and an entry that says so."""
-    gap = Gap(f"{read} {' '.join(about.values())}".strip(), why(failed.error))
+    gap = Gap(f"{read} {' '.join(about.values())}".strip(), reason_of_gap(failed.error))
     return gap_part(read, about, gap)
 
 
@@ -161,7 +161,7 @@ class EntryRow:
     object: Json | None = None
 
 
-def listed(
+def listing_entries(
     read: str,
     lines: Sequence[EntryRow],
     about: Mapping[str, str],
@@ -203,7 +203,7 @@ def _number(page: int) -> Mapping[str, str]:
 
 
 def _sheet(read: str, sheet: Sequence[EntryRow], about: Mapping[str, str], *, api_fact: bool) -> SnapshotEntry:
-    rows = listing(line.text for line in sheet)
+    rows = render_listing(line.text for line in sheet)
     objects = tuple(line.object for line in sheet if line.object is not None)
     status = EvidenceStatus.TRUNCATED if rows.cut else EvidenceStatus.OK
     return SnapshotEntry(read, rows.text, about, status, not sheet, api_fact, objects)
@@ -244,7 +244,7 @@ def _place(whole: CompleteListing) -> str:
 # --- all of it ---------------------------------------------------------------------------------------------
 
 
-def assembled(
+def assemble_snapshot(
     taken_at: datetime, chain: OwnerChain, parts: Iterable[SnapshotEntry], since: datetime | None
 ) -> Snapshot:
     """Numbers are given here, in the fixed order of the reads: the same cluster gives the same ids."""

@@ -10,7 +10,16 @@ from inquest.core.cluster.objects import name_of
 from inquest.core.evidence.evidence import Json
 from inquest.core.evidence.rendering import event_line, event_time
 from inquest.gather.snapshot.context import ReadError
-from inquest.gather.snapshot.entries import NOTHING, Answer, EntryRow, Found, SnapshotEntry, listed, missing, origins_of
+from inquest.gather.snapshot.entries import (
+    NOTHING,
+    Answer,
+    EntryRow,
+    Found,
+    SnapshotEntry,
+    gap_entry,
+    listing_entries,
+    origins_of,
+)
 from inquest.gather.snapshot.limits import MAX_EVENTS, MAX_OTHER_EVENTS
 from inquest.gather.snapshot.reader import SnapshotReader
 from inquest.gather.snapshot.state import ClusterState
@@ -44,7 +53,7 @@ async def event_parts(
     about = {"about": scene.root.display}
     telling = await _telling(desk, scene, normal)
     if isinstance(warnings, ReadError):
-        return (missing(warnings, "warning events", about),), telling
+        return (gap_entry(warnings, "warning events", about),), telling
     ours = warnings.only(lambda event: concerns(event, scene))
     others = warnings.only(lambda event: not concerns(event, scene))
     own = await show_events(desk, "warning events", ours, about, MAX_EVENTS)
@@ -58,7 +67,7 @@ async def _telling(desk: SnapshotReader, scene: ClusterState, normal: Answer) ->
     if not scene.namespace:
         return ()
     if isinstance(normal, ReadError):
-        return (missing(normal, "neighbour normal events", _place(scene)),)
+        return (gap_entry(normal, "neighbour normal events", _place(scene)),)
     telling = normal.only(lambda event: event.get("reason") in TELLING)
     return await show_events(desk, "neighbour normal events", telling, _place(scene), MAX_OTHER_EVENTS)
 
@@ -82,4 +91,6 @@ async def show_events(
     lines = [EntryRow(event_line(found), found) for found in objects]
     left_out = len(newest) - len(objects)
     origins = origins_of(objects) or ((events.origin,) if events.origin else None)
-    return listed(read, lines, about, complete=events.complete, left_out=left_out, api_fact=False, origins=origins)
+    return listing_entries(
+        read, lines, about, complete=events.complete, left_out=left_out, api_fact=False, origins=origins
+    )

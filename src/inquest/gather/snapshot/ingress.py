@@ -19,10 +19,10 @@ from inquest.core.evidence.evidence import Json
 from inquest.errors import Forbidden
 from inquest.gather.snapshot import logs
 from inquest.gather.snapshot.context import ReadError
-from inquest.gather.snapshot.entries import NOTHING, Answer, Found, SnapshotEntry, items_of, missing, only
+from inquest.gather.snapshot.entries import NOTHING, Answer, Found, SnapshotEntry, gap_entry, items_of, keep_named
 from inquest.gather.snapshot.events import show_events
 from inquest.gather.snapshot.limits import MAX_CARRIERS, MAX_OTHER_EVENTS
-from inquest.gather.snapshot.neighbours import climbed
+from inquest.gather.snapshot.neighbours import climb_owner
 from inquest.gather.snapshot.predicates import routes
 from inquest.gather.snapshot.reader import SnapshotReader
 from inquest.gather.snapshot.state import ClusterState
@@ -49,7 +49,9 @@ async def rival_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[Sna
     if not hosts:
         return ()
     found = await desk.list("Ingress", "networking.k8s.io/v1")
-    rivals = only(found, lambda each: namespace_of(each) != scene.namespace and not hosts.isdisjoint(_hosts([each])))
+    rivals = keep_named(
+        found, lambda each: namespace_of(each) != scene.namespace and not hosts.isdisjoint(_hosts([each]))
+    )
     whole = Found(rivals.items, rivals.complete) if isinstance(rivals, Found) else rivals
     return await desk.show(RIVALS, whole, {"with": ", ".join(sorted(hosts))}, most=MAX_CARRIERS)
 
@@ -58,7 +60,7 @@ async def rivals_kept_out(desk: SnapshotReader, scene: ClusterState) -> Sequence
     """The same for a case that may not look there."""
     hosts = _own_hosts(scene)
     why = Forbidden("only a case of the operator's own namespace looks into others")
-    return [missing(ReadError("list ingresses", why), RIVALS, {"with": ", ".join(sorted(hosts))})] if hosts else ()
+    return [gap_entry(ReadError("list ingresses", why), RIVALS, {"with": ", ".join(sorted(hosts))})] if hosts else ()
 
 
 def _own_hosts(scene: ClusterState) -> frozenset[str]:
@@ -85,7 +87,7 @@ async def _carrier(
     answer: Answer = await desk.list("Pod", "v1", labels=labels) if carrier_names(ingress_class) else NOTHING
     pods = sorted((pod for pod in items_of(answer) if controller_of(pod)), key=worst_first)[:MAX_CARRIERS]
     about = {"of": f"IngressClass/{name}"}
-    shown = await desk.show(f"{CARRIER} pods", only(answer, lambda pod: pod in pods), about)
+    shown = await desk.show(f"{CARRIER} pods", keep_named(answer, lambda pod: pod in pods), about)
     if not pods:
         return shown
     said, events, owners, settings = await asyncio.gather(
@@ -111,7 +113,7 @@ async def _events(desk: SnapshotReader, pods: Sequence[Json]) -> Sequence[Snapsh
     """Warnings about these pods."""
     namespace, names = namespace_of(pods[0]), {name_of(pod) for pod in pods}
     found = await desk.list("Event", "v1", namespace, fields="type=Warning,involvedObject.kind=Pod")
-    ours = only(found, lambda event: (event.get("involvedObject") or {}).get("name") in names)
+    ours = keep_named(found, lambda event: (event.get("involvedObject") or {}).get("name") in names)
     about = {"in": namespace}
     if isinstance(ours, ReadError):
         return await desk.show(f"{CARRIER} events", ours, about)
@@ -121,7 +123,7 @@ async def _events(desk: SnapshotReader, pods: Sequence[Json]) -> Sequence[Snapsh
 async def _owners(desk: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
     owner = controller_of(pods[0])
     kind, version = str(owner.get("kind")), str(owner.get("apiVersion"))
-    return await climbed(desk, f"{CARRIER} owner", kind, version, str(owner.get("name")), namespace_of(pods[0]))
+    return await climb_owner(desk, f"{CARRIER} owner", kind, version, str(owner.get("name")), namespace_of(pods[0]))
 
 
 async def _settings(desk: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
@@ -137,6 +139,6 @@ async def _accused(desk: SnapshotReader, said: Iterable[SnapshotEntry]) -> Seque
     if not words:
         return ()
     found = await desk.list("Ingress", "networking.k8s.io/v1")
-    kept = only(found, lambda each: any(holds_word(text, words) for text in annotations_of(each).values()))
+    kept = keep_named(found, lambda each: any(holds_word(text, words) for text in annotations_of(each).values()))
     whole = Found(kept.items, kept.complete) if isinstance(kept, Found) else kept
     return await desk.show(f"{CARRIER} routes", whole, {"with": ", ".join(words)}, most=MAX_CARRIERS)

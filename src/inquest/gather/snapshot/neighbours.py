@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from inquest.core.cluster.objects import condition, name_of, namespace_of
+from inquest.core.cluster.objects import condition_of, name_of, namespace_of
 from inquest.core.cluster.relations import (
     SERVICE_NAME,
     Step,
@@ -22,7 +22,7 @@ from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json
 from inquest.errors import Forbidden
 from inquest.gather.snapshot.context import ReadError
-from inquest.gather.snapshot.entries import Found, SnapshotEntry, items_of, missing, only
+from inquest.gather.snapshot.entries import Found, SnapshotEntry, gap_entry, items_of, keep_named
 from inquest.gather.snapshot.events import show_events
 from inquest.gather.snapshot.limits import (
     MAX_BEYOND,
@@ -95,7 +95,7 @@ def _config_maps(found: Iterable[Json | None]) -> list[str]:
 # --- what is called --------------------------------------------------------------------------------------------
 
 
-def called(scene: ClusterState, parts: Sequence[SnapshotEntry]) -> tuple[Step, ...]:
+def called_services(scene: ClusterState, parts: Sequence[SnapshotEntry]) -> tuple[Step, ...]:
     """Namespace and name of the Services that pods and ConfigMaps of the target name."""
     services = {name_of(service) for service in scene.items("services")}
     maps = (found for part in parts if part.read == "config map" for found in part.objects)
@@ -137,7 +137,7 @@ async def kept_out(desk: SnapshotReader, scene: ClusterState, steps: Sequence[St
     spaces = dict.fromkeys(place for place, _ in outside(scene, steps)) if calls_stall(scene) else {}
     why = Forbidden("only a case of the operator's own namespace looks into others")
     return [
-        missing(ReadError(f"list pods in {place}", why), "neighbour pods behind", {"in": place}) for place in spaces
+        gap_entry(ReadError(f"list pods in {place}", why), "neighbour pods behind", {"in": place}) for place in spaces
     ]
 
 
@@ -149,10 +149,10 @@ async def _behind(
     answer = await desk.list("Pod", "v1", namespace, labels=labels)
     pods = sorted(items_of(answer), key=worst_first)[:MAX_BEYOND]
     about = {"of": f"Service/{name}", "in": namespace}
-    shown = await desk.show("neighbour pods behind", only(answer, lambda pod: pod in pods), about)
+    shown = await desk.show("neighbour pods behind", keep_named(answer, lambda pod: pod in pods), about)
     owner = controller_of(pods[0]) if pods else {}
     kind, version, maker = (str(owner.get(key)) for key in ("kind", "apiVersion", "name"))
-    above = await climbed(desk, "neighbour owner behind", kind, version, maker, namespace) if owner else ()
+    above = await climb_owner(desk, "neighbour owner behind", kind, version, maker, namespace) if owner else ()
     return (*shown, *above)
 
 
@@ -165,7 +165,7 @@ async def _around(desk: SnapshotReader, namespace: str) -> Sequence[SnapshotEntr
         desk.list("Deployment", "apps/v1", namespace),
     )
     about = {"in": namespace}
-    asleep = only(deployments, lambda found: (found.get("spec") or {}).get("replicas") == 0)
+    asleep = keep_named(deployments, lambda found: (found.get("spec") or {}).get("replicas") == 0)
     told: Sequence[SnapshotEntry] = (
         await show_events(desk, "neighbour events behind", warnings, about, MAX_BEYOND)
         if isinstance(warnings, Found)
@@ -215,7 +215,7 @@ _REMAINING: Final = re.compile(r"([a-z0-9-]{1,63})\.([a-z0-9.-]{0,253}) has \d{1
 async def remaining_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """What is left in a namespace that cannot go: the kinds that its conditions name."""
     found = scene.look("Namespace", "", scene.namespace) or {}
-    state = condition(found.get("status") or {}, "NamespaceContentRemaining")
+    state = condition_of(found.get("status") or {}, "NamespaceContentRemaining")
     named = _REMAINING.findall(str(state.get("message") or "")[:MAX_MESSAGE])[:MAX_REMAINING]
     kinds = [(plural, group) for plural, group in named if (plural, group) != ("pods", "")]
     answers = await asyncio.gather(*(desk.list_word(*kind, scene.namespace) for kind in kinds))
@@ -232,7 +232,9 @@ async def owner_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[Sna
         return ()
     ill = (pod for pod in sorted(scene.pods.mine, key=worst_first) if is_unwell(pod, scene.taken_at))
     owners = dict.fromkeys(each for pod in ill if (each := _owner_of(pod)))
-    found = await asyncio.gather(*(climbed(desk, "neighbour owner", *each) for each in [*owners][:MAX_OWNERS_NAMED]))
+    found = await asyncio.gather(
+        *(climb_owner(desk, "neighbour owner", *each) for each in [*owners][:MAX_OWNERS_NAMED])
+    )
     return [part for parts in found for part in parts]
 
 
@@ -243,7 +245,7 @@ def _owner_of(found: Json) -> tuple[str, str, str, str] | None:
     return (str(owner.get("kind")), str(owner.get("apiVersion")), str(owner.get("name")), namespace_of(found))
 
 
-async def climbed(
+async def climb_owner(
     desk: SnapshotReader, read: str, kind: str, api_version: str, name: str, namespace: str
 ) -> Sequence[SnapshotEntry]:
     """An owner, and the one above it."""
@@ -266,7 +268,7 @@ async def taker_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[Sna
 async def takers_kept_out(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: a gap for each node."""
     why = Forbidden("only a case of the operator's own namespace looks into others")
-    return [missing(ReadError(f"list pods on {node}", why), TAKERS, {"on": node}) for node in _taken(scene)]
+    return [gap_entry(ReadError(f"list pods on {node}", why), TAKERS, {"on": node}) for node in _taken(scene)]
 
 
 def _taken(scene: ClusterState) -> dict[str, set[str]]:
@@ -288,9 +290,11 @@ def concerns_pods(event: Json, scene: ClusterState) -> bool:
 
 async def _takers(desk: SnapshotReader, node: str, who: set[str]) -> Sequence[SnapshotEntry]:
     answer = await desk.list("Pod", "v1", fields=f"spec.nodeName={node}")
-    ours = only(answer, lambda pod: not who.isdisjoint((name_of(pod), str(pod["metadata"].get("uid")))))
+    ours = keep_named(answer, lambda pod: not who.isdisjoint((name_of(pod), str(pod["metadata"].get("uid")))))
     owners = dict.fromkeys(each for pod in items_of(ours) if (each := _owner_of(pod)))
-    above = await asyncio.gather(*(climbed(desk, "neighbour owner ahead", *each) for each in [*owners][:MAX_TAKERS]))
+    above = await asyncio.gather(
+        *(climb_owner(desk, "neighbour owner ahead", *each) for each in [*owners][:MAX_TAKERS])
+    )
     return (*await desk.show(TAKERS, ours, {"on": node}), *(part for parts in above for part in parts))
 
 

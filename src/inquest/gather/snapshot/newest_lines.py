@@ -14,7 +14,7 @@ _NOT_KEPT: Final = re.compile(r"unable to retrieve container logs for \S{1,300}\
 """What the kubelet answers with 200, in place of a log that it no longer has."""
 
 
-async def newest(
+async def newest_lines(
     cluster: Cluster,
     namespace: str,
     pod: str,

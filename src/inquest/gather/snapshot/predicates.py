@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from inquest.core.cluster.detected_labels import injected_into, selectors_added
-from inquest.core.cluster.objects import condition, name_of, namespace_of
+from inquest.core.cluster.objects import condition_of, name_of, namespace_of
 from inquest.core.cluster.relations import (
     SERVICE_NAME,
     backends_of,
@@ -15,9 +15,9 @@ from inquest.core.cluster.relations import (
     controller_of,
     is_bound_to,
     routes_to,
-    takes,
+    selector_takes,
 )
-from inquest.core.cluster.selectors import drives, labels_of, selects
+from inquest.core.cluster.selectors import is_scaled_by, labels_of, selector_selects
 from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json
 from inquest.errors import Retryable
@@ -83,18 +83,18 @@ def leads_here(found: Json, scene: ClusterState) -> bool:
 
 
 def scales(found: Json, scene: ClusterState) -> bool:
-    return any(drives(found, ref) for ref in (scene.target, *scene.chain.owners))
+    return any(is_scaled_by(found, ref) for ref in (scene.target, *scene.chain.owners))
 
 
 def protects(found: Json, scene: ClusterState) -> bool:
     selector = (found.get("spec") or {}).get("selector") or {}
     near = (pod for pod in scene.labelled if namespace_of(pod) == namespace_of(found))
-    return any(selects(selector, labels_of(pod)) for pod in near)
+    return any(selector_selects(selector, labels_of(pod)) for pod in near)
 
 
 def isolates(found: Json, scene: ClusterState) -> bool:
     selector = (found.get("spec") or {}).get("podSelector") or {}
-    return any(takes(selector, labels_of(pod)) for pod in scene.labelled)
+    return any(selector_takes(selector, labels_of(pod)) for pod in scene.labelled)
 
 
 def mounted(found: Json, scene: ClusterState) -> bool:
@@ -143,7 +143,7 @@ def free_or_ours(found: Json, scene: ClusterState) -> bool:
 
 
 def unavailable(found: Json, scene: ClusterState) -> bool:
-    return condition(found.get("status") or {}, "Available").get("status") != "True"
+    return condition_of(found.get("status") or {}, "Available").get("status") != "True"
 
 
 When = Callable[[ClusterState], bool]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import EvidenceStatus, Json, Origin
-from inquest.core.evidence.rendering import kept, line_of, listing, tail
+from inquest.core.evidence.rendering import line_of, log_tail, prune_object, render_listing
 from inquest.errors import Invalid, NotFound, NotKept, UnknownKind
 from inquest.gather.snapshot.context import MAX_PARALLEL, ReadError, tolerate
 from inquest.gather.snapshot.entries import (
@@ -17,8 +17,8 @@ from inquest.gather.snapshot.entries import (
     EntryRow,
     Found,
     SnapshotEntry,
-    listed,
-    missing,
+    gap_entry,
+    listing_entries,
     not_served,
     not_there,
     origins_of,
@@ -26,7 +26,7 @@ from inquest.gather.snapshot.entries import (
     whole_listing,
 )
 from inquest.gather.snapshot.limits import LOG_BYTES, LOG_LINES, MAX_LINE, MAX_LISTED, MAX_PAGES, MAX_ROWS, MAX_TEXT
-from inquest.gather.snapshot.newest_lines import newest
+from inquest.gather.snapshot.newest_lines import newest_lines
 from inquest.ports.kubernetes import Cluster
 from inquest.ports.process import Redactor
 
@@ -81,7 +81,7 @@ class SnapshotReader:
 
     async def _log(self, namespace: str, pod: str, container: str, previous: bool) -> str:
         where = (self._cluster, namespace, pod, container)
-        text, _ = await newest(*where, previous=previous, tail_lines=LOG_LINES, limit_bytes=LOG_BYTES)
+        text, _ = await newest_lines(*where, previous=previous, tail_lines=LOG_LINES, limit_bytes=LOG_BYTES)
         return text
 
     async def _bounded(self, read: Awaitable[T], what: str) -> T | ReadError:
@@ -105,13 +105,13 @@ class SnapshotReader:
     ) -> tuple[SnapshotEntry, ...]:
         """The entries of an answer: objects in order, then rows of what is not kept."""
         if isinstance(answer, ReadError):
-            return (missing(answer, read, about),)
+            return (gap_entry(answer, read, about),)
         if answer.unserved:
             return (not_served(read, answer.unserved, about),)
         items = sorted(answer.items, key=order) if order else list(answer.items)
         objects = await self.clean(items[:most])
         lines = [*(EntryRow(row(found), found) for found in objects), *map(EntryRow, rows)]
-        return listed(
+        return listing_entries(
             read,
             lines,
             about,
@@ -174,10 +174,10 @@ class SnapshotReader:
             if is_absent or is_taken_away:
                 said = "the container runtime no longer keeps it" if is_taken_away else ""
                 return SnapshotEntry(read, said, about, empty=True, api_fact=False)
-            return missing(found, read, about)
+            return gap_entry(found, read, about)
         if kept is not None:
             found = "\n".join(line for line in found.splitlines() if kept.search(line[:MAX_LINE]))
-        text, cut = tail(await asyncio.to_thread(lambda: self._redactor.text(found).value))
+        text, cut = log_tail(await asyncio.to_thread(lambda: self._redactor.text(found).value))
         status = EvidenceStatus.TRUNCATED if cut else EvidenceStatus.OK
         place = (namespace, pod, container, previous)
         return SnapshotEntry(read, text, about, status, not text.strip(), api_fact=False, log=place)
@@ -185,14 +185,14 @@ class SnapshotReader:
     async def told(self, title: str, text: str) -> SnapshotEntry:
         """What another command or check printed: evidence like a log."""
         shown = await asyncio.to_thread(lambda: self._redactor.text(text).value)
-        rows = listing(shown.splitlines(), cap=MAX_TEXT)
+        rows = render_listing(shown.splitlines(), cap=MAX_TEXT)
         heading = self._redactor.text(title).value
         status = EvidenceStatus.TRUNCATED if rows.cut else EvidenceStatus.OK
         return SnapshotEntry("text", rows.text, {"title": heading}, status, not shown.strip(), False, title=heading)
 
     async def clean(self, items: Sequence[Json]) -> tuple[Json, ...]:
         """Redacted by structure, off the event loop."""
-        bare = [kept(item) for item in items]
+        bare = [prune_object(item) for item in items]
         if not bare:
             return ()
         return await asyncio.to_thread(lambda: tuple(self._redactor.data(item).value for item in bare))

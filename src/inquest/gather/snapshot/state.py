@@ -13,7 +13,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import OwnerChain
-from inquest.core.cluster.objects import condition, name_of, namespace_of
+from inquest.core.cluster.objects import condition_of, name_of, namespace_of
 from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import (
     Step,
@@ -21,8 +21,8 @@ from inquest.core.cluster.relations import (
     claims_of,
     controller_of,
     is_selected,
-    lineage,
     namespace_meant,
+    owner_lineage,
 )
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.health import is_unwell
@@ -115,7 +115,7 @@ class ClusterState:
     @cached_property
     def owners(self) -> frozenset[tuple[str, str]]:
         """The target, its owners, its pods, everything between them, and the claims of the pods."""
-        steps = (step for pod in self.pods.mine for step in lineage(pod, self.look))
+        steps = (step for pod in self.pods.mine for step in owner_lineage(pod, self.look))
         claims = (("PersistentVolumeClaim", name) for pod in self.pods.mine for name in claims_of(pod))
         between = (*self.items("neighbour replica sets"), *self.items("neighbour jobs"))
         made = ((str(found.get("kind")), name_of(found)) for found in between if self._is_made(found))
@@ -187,7 +187,7 @@ class ClusterState:
         """A pod waits and no scheduler has looked at it, or a workload was changed and no controller has."""
         unseen = (pod for pod in self.all_pods if _is_unplaced(pod))
         lagging = (found for found in self.objects if _lags(found))
-        return any(not condition(pod.get("status") or {}, "PodScheduled") for pod in unseen) or any(lagging)
+        return any(not condition_of(pod.get("status") or {}, "PodScheduled") for pod in unseen) or any(lagging)
 
     def are_unwell(self, items: Iterable[Json]) -> bool:
         return any(is_unwell(found, self.taken_at) for found in items)

@@ -9,19 +9,19 @@ from inquest.core.cluster.context import OwnerChain
 from inquest.core.cluster.objects import name_of, namespace_of
 from inquest.core.cluster.pods import all_statuses, status_word
 from inquest.core.cluster.relations import Look, controller_of, has_pods, is_pod_of
-from inquest.core.cluster.selectors import selects, template_of
+from inquest.core.cluster.selectors import selector_selects, template_of
 from inquest.core.evidence.evidence import EvidenceStatus, Gap, Json
-from inquest.core.evidence.rendering import difference, listing
+from inquest.core.evidence.rendering import diff_revisions, render_listing
 from inquest.gather.snapshot.context import ReadError
 from inquest.gather.snapshot.entries import (
     NOTHING,
     Answer,
     Found,
     SnapshotEntry,
+    gap_entry,
     gap_part,
     items_of,
-    missing,
-    only,
+    keep_named,
     origins_of,
 )
 from inquest.gather.snapshot.limits import MAX_NEIGHBOURS, MAX_PODS, MAX_ROWS, REVISIONS
@@ -112,7 +112,7 @@ def _is_selected(pod: Json, chain: OwnerChain) -> bool:
         return False
     selector = (found.get("spec") or {}).get("selector") or {}
     labels = (pod.get("metadata") or {}).get("labels") or {}
-    return namespace_of(pod) == namespace_of(found) and selects(selector, labels)
+    return namespace_of(pod) == namespace_of(found) and selector_selects(selector, labels)
 
 
 async def pod_parts(
@@ -130,7 +130,7 @@ async def _neighbours(desk: SnapshotReader, scene: ClusterState) -> Sequence[Sna
     others = scene.pods.others
     about = {"in": scene.namespace}
     if isinstance(others, ReadError):
-        return (missing(others, "neighbour pods", about),)
+        return (gap_entry(others, "neighbour pods", about),)
     worst = sorted(scene.pods.neighbours, key=worst_first)
     kept = {(namespace_of(pod), name_of(pod)) for pod in worst[:MAX_NEIGHBOURS]}
     rows = [pod_row(pod) for pod in worst[MAX_NEIGHBOURS:]]
@@ -192,9 +192,9 @@ async def revision_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[
     kind, number_of, content_of = source
     about = {"of": root.display}
     listed = await _listed_revisions(desk, scene, kind, found)
-    owned = only(listed, lambda each: controller_of(each).get("uid") == (found.get("metadata") or {}).get("uid"))
+    owned = keep_named(listed, lambda each: controller_of(each).get("uid") == (found.get("metadata") or {}).get("uid"))
     if isinstance(owned, ReadError):
-        return (missing(owned, "revisions", about),)
+        return (gap_entry(owned, "revisions", about),)
     newest = sorted(owned.items, key=number_of, reverse=True)
     owners = {controller_of(pod).get("name") for pod in scene.pods.mine}
     wanted = [*newest[:REVISIONS], *(each for each in newest[REVISIONS:] if name_of(each) in owners)]
@@ -221,7 +221,7 @@ def _difference(
         return ()
     new, old = objects
     names = (f"revision {number_of(old)}", f"revision {number_of(new)}")
-    rows = listing(difference(content_of(old), content_of(new), names=names).splitlines())
+    rows = render_listing(diff_revisions(content_of(old), content_of(new), names=names).splitlines())
     status = EvidenceStatus.TRUNCATED if rows.cut else EvidenceStatus.OK
     read, origins = "difference of the last two revisions", origins_of(objects)
     return (SnapshotEntry(read, rows.text, about, status, rows.total == 0, cut=rows.cut, origins=origins),)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from inquest.core.text import compiled
+from inquest.core.text import compile_re2
 from inquest.errors import Invalid
 
 Kind = Annotated[str, Field(min_length=1, max_length=200, description="Kind, plural or short name, such as Pod.")]
@@ -57,7 +57,7 @@ def check_pattern(pattern: str) -> None:
     """A small language, and an engine that never goes back over a line; ValueError for anything else."""
     if re.search(r"\)[*+{?]|\\[1-9]|\(\?P=", pattern):
         raise ValueError("quantified groups and back references are not supported")
-    if fault := compiled(pattern)[1]:
+    if fault := compile_re2(pattern)[1]:
         raise ValueError(f"not a regular expression: {fault}")
 
 
@@ -271,7 +271,7 @@ class GetWorkflow(Arguments):
 
 NOISE: Final = frozenset({"title", "$defs"})
 CHECKED: Final = frozenset({"pattern", "minLength", "maxLength"})
-"""What no model gets wrong in earnest: all schemas are sent on every turn, and a call is checked by `parsed` anyway."""
+"""What no model gets wrong in earnest: all schemas are sent on every turn, and `parse_arguments` checks each call."""
 UNSAID: Final[tuple[Any, ...]] = ("", 0, False)
 """Defaults that say nothing: what is not required may be left out."""
 
@@ -308,7 +308,7 @@ def _telling(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in told.items() if key != "default" or value not in UNSAID}
 
 
-def parsed(model: type[Arguments], given: Mapping[str, Any]) -> Arguments:
+def parse_arguments(model: type[Arguments], given: Mapping[str, Any]) -> Arguments:
     """The arguments, typed; Invalid names each path that does not fit."""
     try:
         return model.model_validate({name: value for name, value in given.items() if value is not None})

@@ -9,7 +9,7 @@ from inquest.core.llm.tool_calls import KIND_WORDS
 from inquest.errors import NotFound, Unavailable
 from inquest.gather.tools import arguments as args
 from inquest.gather.tools.context import Output, ToolContext
-from inquest.gather.tools.kubernetes import resolved
+from inquest.gather.tools.kubernetes import resolve_kind
 from inquest.gather.tools.render import as_json
 from inquest.gather.tools.scope import check_namespace, check_word, namespace_of
 from inquest.ports.kubernetes import Json
@@ -52,7 +52,7 @@ async def get_namespaced_resource_context(desk: ToolContext, given: args.Namespa
 
 async def get_cluster_resource_context(desk: ToolContext, given: args.ClusterContext) -> Output:
     """The same of a cluster-scoped object."""
-    kind = await resolved(desk, given.kind)
+    kind = await resolve_kind(desk, given.kind)
     namespace_of(kind, "", given.name, desk.scope)
     return await _context(desk, given.kind, given.name, "")
 

@@ -167,7 +167,7 @@ def words_of(hint: Hint, text: str) -> str:
     return LACKS_RIGHT if hint.name == "forbidden" and re.search(r"cannot \w+ resource", text) else hint.says
 
 
-def annotate(text: str | None, *, application: bool = False) -> str:
+def add_hint(text: str | None, *, application: bool = False) -> str:
     """The text unchanged, with a hint line behind it where one is known; twice is once. Never raises."""
     raw = text or ""
     hint = hint_for(raw, application=application)
@@ -181,7 +181,7 @@ def command_text(code: int, stdout: str, stderr: str, *, application: bool = Fal
     if code == 0:
         return stdout.rstrip()
     partial = ["partial output, not evidence of absence", stdout.rstrip()] if stdout.strip() else []
-    error = annotate(stderr.rstrip(), application=application) or "nothing on stderr"
+    error = add_hint(stderr.rstrip(), application=application) or "nothing on stderr"
     return "\n".join([f"[kubectl exited {code}]", *partial, error])
 
 

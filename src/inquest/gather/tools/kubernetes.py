@@ -9,21 +9,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from inquest.core.cluster.pods import all_statuses, had_a_run_before
-from inquest.core.text import compiled
+from inquest.core.text import compile_re2
 from inquest.errors import InquestError, Invalid, NotFound
-from inquest.gather.snapshot.newest_lines import newest
+from inquest.gather.snapshot.newest_lines import newest_lines
 from inquest.gather.tools import arguments as args
 from inquest.gather.tools.context import Output, ToolContext
 from inquest.gather.tools.render import (
     EVENTS_SHOWN,
+    align_columns,
     as_json,
     as_yaml,
-    cores,
-    describe,
+    describe_object,
     event_rows,
-    mebibytes,
     objects_table,
-    table,
+    sum_cores,
+    sum_mebibytes,
 )
 from inquest.gather.tools.scope import check_kind, check_namespace, check_word, namespace_of
 from inquest.ports.kubernetes import Listing, ResourceKind
@@ -39,7 +39,7 @@ NO_LOG: Final = re.compile(
 )
 
 
-async def resolved(desk: ToolContext, word: str, api_version: str = "") -> ResourceKind:
+async def resolve_kind(desk: ToolContext, word: str, api_version: str = "") -> ResourceKind:
     """The kind behind a word; blocked spellings are refused before discovery is asked."""
     check_word(word, desk.backends.blocked)
     kind = await desk.backends.cluster.kind(word.strip(), api_version)
@@ -60,12 +60,12 @@ def _said(kind: ResourceKind, namespace: str) -> dict[str, Any]:
 
 async def kubectl_describe(desk: ToolContext, given: args.OneObject) -> Output:
     """Object, conditions in words, owner, newest events."""
-    kind = await resolved(desk, given.kind, given.api_version)
+    kind = await resolve_kind(desk, given.kind, given.api_version)
     namespace = namespace_of(kind, given.namespace, given.name, desk.scope)
     found = await desk.backends.cluster.get(kind, given.name, namespace)
     events = await _events_of(desk, kind.kind, given.name, namespace)
     kept, withheld = desk.readable([found])
-    text = "\n".join(describe(shown, events, desk.backends.clock.now()) for shown in await desk.redacted(kept))
+    text = "\n".join(describe_object(shown, events, desk.backends.clock.now()) for shown in await desk.redacted(kept))
     text += _withheld_note(withheld)
     return Output(text, api_fact=True, resolved=_said(kind, namespace))
 
@@ -95,7 +95,7 @@ def _is_about(event: Mapping[str, Any], kind: str, name: str) -> bool:
 
 async def kubectl_get(desk: ToolContext, given: args.GetArguments) -> Output:
     """One object, or a list of a namespace or of a cluster-scoped kind."""
-    kind = await resolved(desk, given.kind, given.api_version)
+    kind = await resolve_kind(desk, given.kind, given.api_version)
     namespace = namespace_of(kind, given.namespace, given.name, desk.scope)
     if given.name:
         found = await desk.backends.cluster.get(kind, given.name, namespace)
@@ -141,7 +141,7 @@ def _many(items: Sequence[Mapping[str, Any]], listing: Listing, output: str, des
 
 async def kubectl_find_resource(desk: ToolContext, given: args.FindArguments) -> Output:
     """Substring or glob over name, namespace and labels."""
-    kind = await resolved(desk, given.kind)
+    kind = await resolve_kind(desk, given.kind)
     namespace = namespace_of(kind, given.namespace, "", desk.scope)
     listing = await desk.backends.cluster.list(kind, namespace, limit=COUNTED)
     kept, withheld = desk.readable(listing.items)
@@ -170,7 +170,7 @@ def _cut_note(cut: bool) -> str:
 
 async def kubectl_events(desk: ToolContext, given: args.EventArguments) -> Output:
     """Events whose object agrees in kind and name, newest first."""
-    kind = await resolved(desk, given.kind) if given.kind else None
+    kind = await resolve_kind(desk, given.kind) if given.kind else None
     namespace = namespace_of(kind, given.namespace, given.name, desk.scope) if kind else _own(desk, given.namespace)
     listing = await _event_listing(desk, kind.kind if kind else "", given.name, namespace)
     items = [item for item in listing.items if not given.warnings_only or item.get("type") == "Warning"]
@@ -187,7 +187,7 @@ def _own(desk: ToolContext, namespace: str) -> str:
 
 async def kubectl_count(desk: ToolContext, given: args.CountArguments) -> Output:
     """How many, and ten names."""
-    kind = await resolved(desk, given.kind)
+    kind = await resolve_kind(desk, given.kind)
     namespace = namespace_of(kind, given.namespace, "", desk.scope)
     listing = await _listing(desk, kind, namespace, given)
     kept, withheld = desk.readable(listing.items)
@@ -246,7 +246,7 @@ async def _log(
     desk: ToolContext, given: args.LogArguments, namespace: str, container: str, *, previous: bool
 ) -> tuple[str, bool] | NoLog:
     try:
-        return await newest(
+        return await newest_lines(
             desk.backends.cluster,
             namespace,
             given.name,
@@ -302,7 +302,7 @@ def _line_filter(given: args.LogArguments) -> Callable[[str], bool]:
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
-        expression, _ = compiled(pattern[1:-1])
+        expression, _ = compile_re2(pattern[1:-1])
         return lambda line: expression.search(line[:4_000].encode(errors="replace").decode()) is not None
     return lambda line: pattern in line
 
@@ -338,12 +338,12 @@ async def kubectl_top_nodes(desk: ToolContext, given: args.Nothing) -> Output:
 def _usage_row(item: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list[str]:
     metadata = item.get("metadata") or {}
     usages = [part.get("usage") or {} for part in parts]
-    figures = [cores(usage.get("cpu") for usage in usages), mebibytes(usage.get("memory") for usage in usages)]
+    figures = [sum_cores(usage.get("cpu") for usage in usages), sum_mebibytes(usage.get("memory") for usage in usages)]
     return [str(metadata.get("namespace")), str(metadata.get("name")), *figures]
 
 
 def _usage_table(head: list[str], rows: list[list[str]], listing: Listing, said: dict[str, Any]) -> Output:
-    text = table([head, *rows]) if rows else "no figures: unknown, not zero"
+    text = align_columns([head, *rows]) if rows else "no figures: unknown, not zero"
     return Output(text + _cut_note(not listing.complete), True, not rows, not listing.complete, said)
 
 
@@ -359,4 +359,4 @@ async def kubectl_memory_requests(desk: ToolContext, given: args.InNamespace) ->
 def _request_row(pod: Mapping[str, Any]) -> list[str]:
     metadata, containers = pod.get("metadata") or {}, (pod.get("spec") or {}).get("containers") or ()
     requests = [((one.get("resources") or {}).get("requests") or {}).get("memory") for one in containers]
-    return [str(metadata.get("namespace")), str(metadata.get("name")), mebibytes(filter(None, requests))]
+    return [str(metadata.get("namespace")), str(metadata.get("name")), sum_mebibytes(filter(None, requests))]

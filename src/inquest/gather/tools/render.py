@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import yaml
 
-from inquest.core.cluster.objects import moment
+from inquest.core.cluster.objects import parse_time
 from inquest.core.cluster.pods import all_statuses, state_of, status_word
-from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.relations import controller_of
 
 Json = Mapping[str, Any]
@@ -42,7 +42,7 @@ def as_json(value: Any) -> str:
 # --- tables ------------------------------------------------------------------------------------------------
 
 
-def table(rows: Iterable[Sequence[str]]) -> str:
+def align_columns(rows: Iterable[Sequence[str]]) -> str:
     """Columns aligned, two blanks between them."""
     cells = [tuple(str(cell) for cell in row) for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
@@ -57,7 +57,7 @@ def objects_table(items: Sequence[Json], now: datetime) -> str:
         return "No resources found."
     columns = COLUMNS.get(str(items[0].get("kind")), {"STATUS": _phase})
     head = ["NAMESPACE", "NAME", *columns, "AGE"]
-    return table(
+    return align_columns(
         [head, *([*_identity(item), *(cell(item) for cell in columns.values()), age(item, now)] for item in items)]
     )
 
@@ -69,7 +69,7 @@ def _identity(item: Json) -> tuple[str, str]:
 
 def age(item: Json, now: datetime) -> str:
     """As kubectl writes it: `45s`, `12m`, `3h`, `9d`."""
-    created = moment((item.get("metadata") or {}).get("creationTimestamp"))
+    created = parse_time((item.get("metadata") or {}).get("creationTimestamp"))
     if created is None:
         return "-"
     seconds = max(0, int((now - created).total_seconds()))
@@ -137,7 +137,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, Callable[[Json], str]]]] = {
 # --- describe ----------------------------------------------------------------------------------------------
 
 
-def describe(found: Json, events: Sequence[Json] | None, now: datetime) -> str:
+def describe_object(found: Json, events: Sequence[Json] | None, now: datetime) -> str:
     """The object in words, its conditions, its newest events; None as events: they could not be read."""
     return "\n".join(
         [
@@ -327,11 +327,11 @@ def _event_row(event: Json) -> dict[str, Any]:
     }
 
 
-def cores(values: Iterable[Any]) -> str:
+def sum_cores(values: Iterable[Any]) -> str:
     """The sum as millicores."""
-    return f"{round(1000 * sum(quantity(value) or 0.0 for value in values))}m"
+    return f"{round(1000 * sum(parse_quantity(value) or 0.0 for value in values))}m"
 
 
-def mebibytes(values: Iterable[Any]) -> str:
+def sum_mebibytes(values: Iterable[Any]) -> str:
     """The sum as mebibytes."""
-    return f"{round(sum(quantity(value) or 0.0 for value in values) / 2**20)}Mi"
+    return f"{round(sum(parse_quantity(value) or 0.0 for value in values) / 2**20)}Mi"

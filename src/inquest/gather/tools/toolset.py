@@ -17,11 +17,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, digest_of
-from inquest.core.evidence.short_forms import condensed
+from inquest.core.evidence.short_forms import condense_log
 from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation, ToolCall, ToolResult, ToolSchema
 from inquest.core.llm.tool_calls import arguments_of, error_text
-from inquest.core.text import frame, suspicious_lines, visible
+from inquest.core.text import frame_text, make_visible, suspicious_lines
 from inquest.errors import Invalid, NotConfigured, Retryable
 from inquest.gather.tools import arguments as args
 from inquest.gather.tools import evidence as notes
@@ -35,7 +35,7 @@ from inquest.gather.tools.context import (
     Tool,
     ToolContext,
 )
-from inquest.gather.tools.hints import CallRefused, annotate, failure_of
+from inquest.gather.tools.hints import CallRefused, add_hint, failure_of
 from inquest.gather.tools.scope import CLUSTER_KINDS, Scope
 
 CALL_SECONDS: Final = 60.0
@@ -277,7 +277,7 @@ async def _run(invocation: Invocation, call: ToolCall, desk: ToolContext) -> Out
     given = arguments_of(call)
     if given is None:
         raise Invalid("arguments.: not a JSON object")
-    return await tool.run(desk, args.parsed(tool.arguments, given))
+    return await tool.run(desk, args.parse_arguments(tool.arguments, given))
 
 
 def _arguments(run: ToolRun, desk: ToolContext, resolved: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -293,11 +293,11 @@ def _shown(run: ToolRun, evidence: Evidence) -> ToolResult:
 
     Where rows of like lines are told once and all of it fits, nothing is cut.
     """
-    row, short = _row_of(run), condensed(evidence.text, evidence.id, tool=evidence.tool)
+    row, short = _row_of(run), condense_log(evidence.text, evidence.id, tool=evidence.tool)
     most, narrower = (row.most, row.narrower) if row else (SHOWN_CHARACTERS, "")
-    shown = visible(short if len(short) <= most else _cut(evidence, most, narrower))
+    shown = make_visible(short if len(short) <= most else _cut(evidence, most, narrower))
     head = f"{evidence.id} {evidence.tool}, {evidence.size} characters, {evidence.status}\n"
-    content = head + frame(shown, evidence.id, evidence.tool, run.boundary)
+    content = head + frame_text(shown, evidence.id, evidence.tool, run.boundary)
     lines = suspicious_lines(shown, run.boundary)
     return ToolResult(run.call.id, run.call.name, content, replace(evidence, shown=shown), suspect=lines)
 
@@ -335,5 +335,5 @@ __all__ = [
     "Tool",
     "ToolContext",
     "Toolset",
-    "annotate",
+    "add_hint",
 ]

@@ -14,7 +14,7 @@ from inquest.controllers.journal import Journal
 from inquest.core.case.case import Case
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.reporting.archive import fact_records
-from inquest.core.reporting.disclosure import Withheld, asked_about, disclosed, withheld
+from inquest.core.reporting.disclosure import Withheld, asked_about, disclose_case, withheld_pieces
 from inquest.errors import NotFound, NotRecorded
 from inquest.ports.kubernetes import Objects
 from inquest.server.evidence.rights import ReaderRights
@@ -57,7 +57,7 @@ class CaseReader:
         uid, case = await self._case(namespace, name)
         everything = await rights.to_everything()
         may = frozenset() if everything else await rights.among(asked_about(case))
-        found = disclosed(case, may.__contains__, everything=everything)
+        found = disclose_case(case, may.__contains__, everything=everything)
         page = list(_page(found.case, uid, begin))
         after = begin + len(page)
         more = {"next": after} if after < sum(1 for _ in fact_records(found.case, uid)) else {}
@@ -68,7 +68,7 @@ class CaseReader:
         if await rights.to_everything():
             return ()
         may = await rights.among(asked_about(case))
-        return withheld(case, may.__contains__)
+        return withheld_pieces(case, may.__contains__)
 
     async def _case(self, namespace: str, name: str) -> tuple[str, Case]:
         """Only one of this namespace: a uid is as good as a name, and may be that of another one's case."""

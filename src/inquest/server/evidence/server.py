@@ -18,7 +18,7 @@ from inquest.server.evidence.app import EvidenceService, create_app
 from inquest.server.evidence.caller import NAME, NAMESPACE, FrontProxy, front_proxy
 from inquest.server.evidence.case_files import CaseReader
 from inquest.server.evidence.rights import KindWords, Reviews
-from inquest.serving.http import Certificate, serving
+from inquest.serving.http import Certificate, serve_app
 from inquest.settings.server import EvidenceSettings
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -68,7 +68,7 @@ class EvidenceServer:
             authorities = Path(folder) / "callers.pem"
             self._take(proxy, authorities)
             certificate = Certificate(chosen.tls_certificate, chosen.tls_key, authorities)
-            async with serving(
+            async with serve_app(
                 self._app, chosen.host, chosen.port, grace=GRACE_SECONDS, certificate=certificate
             ) as port:
                 self.fault = ""

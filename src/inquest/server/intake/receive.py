@@ -19,12 +19,12 @@ from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal, SignalSpec
 from inquest.api.types import TERMINAL_PHASES, SignalPhase
 from inquest.controllers.ports import INVESTIGATION, SIGNAL, ControllerPorts
-from inquest.controllers.reading import parsed
-from inquest.controllers.status import publish, redact_object
+from inquest.controllers.reading import parse_objects
+from inquest.controllers.status import publish_status, redact_object
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.signals.alertmanager import MOST_WORDS, Again, is_open, seen_again, sighted_again
 from inquest.core.signals.events import ONE_SIGNAL, onset_again
-from inquest.core.signals.payload import Dropped, Firing, RefusedPayload, Resolved, ServedKind, Sighting, Told, fitted
+from inquest.core.signals.payload import Dropped, Firing, RefusedPayload, Resolved, ServedKind, Sighting, Told, fit_spec
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, DefiniteAnswer, Forbidden, Invalid, NotFound
 from inquest.ports.kubernetes import Json
 
@@ -110,7 +110,7 @@ class IntakeHandler:
     async def _of_event(self, told: Firing, sighting: Sighting) -> list[Signal]:
         """Signals of this target and reason, the newest first: the label, which anybody may set, only finds them."""
         labels = f"{EVENT_LABEL}={sighting.key}"
-        found = parsed(Signal, await self._house.status.list(SIGNAL, self._house.namespace, labels=labels))
+        found = parse_objects(Signal, await self._house.status.list(SIGNAL, self._house.namespace, labels=labels))
         same = [one for one in found if one.spec.source.type is told.content.source.type]
         same = [one for one in same if (one.spec.name, one.spec.target) == (told.content.name, told.content.target)]
         return sorted(same, key=lambda one: (is_open(one), _ended(one)), reverse=True)
@@ -122,7 +122,7 @@ class IntakeHandler:
         obj = Signal(metadata=metadata, spec=spec).to_object()
         clean = redact_object(self._house.redactor, obj)
         # A masked name names nothing, and a mask may be longer than what it hides.
-        body = fitted({**clean.value["spec"], "name": spec.name, "target": obj["spec"]["target"]})
+        body = fit_spec({**clean.value["spec"], "name": spec.name, "target": obj["spec"]["target"]})
         return clean.carried({**obj, "spec": body})
 
     async def _there(self, name: str) -> Signal:
@@ -140,7 +140,7 @@ class IntakeHandler:
         )
         if again is None:
             return Receipt(200, "dropped", name, _closing(found))
-        await publish(self._house, SIGNAL, found, again.changes, again.verdicts, now=now)
+        await publish_status(self._house, SIGNAL, found, again.changes, again.verdicts, now=now)
         outside = found.status.reason == OUTSIDE
         return Receipt(200 if outside else 202, "joined", name, (found.status.message or "") if outside else "")
 
@@ -182,7 +182,7 @@ class IntakeHandler:
             obj = await self._house.status.read(SIGNAL, name, self._house.namespace)
         except NotFound:
             return None
-        for found in parsed(Signal, (obj,)):
+        for found in parse_objects(Signal, (obj,)):
             return found
         raise Invalid(f"Signal {name} is there and says nothing that can be read")
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import moment
+from inquest.core.cluster.objects import parse_time
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Finding, Gap, ObservedObject, digest_of
 from inquest.core.evidence.rendering import event_line, line_of
 from inquest.core.evidence.snapshot import Absent, CompleteListing, LogTail, Snapshot, TextSeen
@@ -52,7 +52,7 @@ def snapshot_of(case: dict[str, Any]) -> Snapshot:
         listings=tuple(listing for listing, _ in listings),
         absent=tuple(each for each, _ in absent),
         texts=tuple(text for text, _ in texts),
-        since=moment(_plain(case.get("since"))),
+        since=parse_time(_plain(case.get("since"))),
         about_requests=bool(case.get("about_requests")),
         about_throttling=bool(case.get("about_throttling")),
     )

@@ -16,7 +16,7 @@ from typing import Any, Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import class_of, is_carrier, settings_named
 from inquest.core.cluster.relations import controller_of, routes_to
-from inquest.core.cluster.selectors import selects
+from inquest.core.cluster.selectors import selector_selects
 from inquest.core.diagnosis.detectors.workload_reading import Key, key_of
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -154,7 +154,9 @@ class _Plan:
     def selected(self, namespace: str, selector: Json) -> list[Key]:
         return list(
             dict.fromkeys(
-                home for where, labels, home in self.labelled if where == namespace and selects(selector, labels)
+                home
+                for where, labels, home in self.labelled
+                if where == namespace and selector_selects(selector, labels)
             )
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.diagnosis.categories import SYMPTOMS
 from inquest.core.diagnosis.detectors.causality import CLUSTER, CRASHES, FINE, NODE, explains, node_of
 from inquest.core.diagnosis.detectors.links import Links, Reached, links
@@ -159,7 +159,7 @@ class Ranking:
         """Whether it ended a container once, and every pod there is ready now."""
         home = self.where.home(finding.object)
         ready = [
-            condition(pod.object.get("status") or {}, "Ready").get("status") == "True"
+            condition_of(pod.object.get("status") or {}, "Ready").get("status") == "True"
             for pod in self.snapshot.of_kind("Pod")
             if self._about(pod) == home
         ]
@@ -205,7 +205,7 @@ def _beginnings(seen: ObservedObject) -> list[datetime]:
     else:
         status = seen.object.get("status") or {}
         times = [each.get("lastTransitionTime") for each in status.get("conditions") or () if _is_trouble(each)]
-    return [at for at in map(moment, times) if at]
+    return [at for at in map(parse_time, times) if at]
 
 
 def _is_trouble(condition: Mapping[str, object]) -> bool:
@@ -226,7 +226,7 @@ def _writes(seen: ObservedObject) -> list[datetime]:
     metadata = seen.object.get("metadata") or {}
     fields = [each for each in metadata.get("managedFields") or () if each.get("subresource") != "status"]
     times = [metadata.get("creationTimestamp"), *(each.get("time") for each in fields)]
-    return [at for at in map(moment, times) if at]
+    return [at for at in map(parse_time, times) if at]
 
 
 # --- the order -------------------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition, event_moment, moment
+from inquest.core.cluster.objects import condition_of, event_moment, parse_time
 from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import controller_of
-from inquest.core.cluster.selectors import selects
+from inquest.core.cluster.selectors import selector_selects
 from inquest.core.diagnosis.health import concerned_pods
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
@@ -74,7 +74,7 @@ class Container:
     @property
     def started(self) -> datetime | None:
         """When the present run began."""
-        return moment(state_of(self.status, "running").get("startedAt"))
+        return parse_time(state_of(self.status, "running").get("startedAt"))
 
     def limit(self, resource: str) -> str:
         return _resource(self.spec, "limits", resource)
@@ -129,10 +129,10 @@ def is_made_good(snapshot: Snapshot, seen: ObservedObject) -> bool:
     job = seen if seen.kind == "Job" else _owner(snapshot, seen, "Job")
     if job is None:
         return False
-    done = condition(job.object.get("status") or {}, "Complete")
+    done = condition_of(job.object.get("status") or {}, "Complete")
     cron = _owner(snapshot, job, "CronJob")
-    good = moment(((cron.object.get("status") or {}) if cron else {}).get("lastSuccessfulTime"))
-    began = moment((job.object.get("status") or {}).get("startTime") or _born(job))
+    good = parse_time(((cron.object.get("status") or {}) if cron else {}).get("lastSuccessfulTime"))
+    began = parse_time((job.object.get("status") or {}).get("startTime") or _born(job))
     return done.get("status") == "True" or (good is not None and began is not None and good > began)
 
 
@@ -164,7 +164,7 @@ def behind(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
     """The pods that a Service selects."""
     selector = (service.object.get("spec") or {}).get("selector") or {}
     pods = (pod for pod in snapshot.of_kind("Pod") if pod.namespace == service.namespace)
-    return [pod for pod in pods if selector and selects({"matchLabels": selector}, labels_on(pod.object))]
+    return [pod for pod in pods if selector and selector_selects({"matchLabels": selector}, labels_on(pod.object))]
 
 
 def labels_on(found: Json) -> dict[str, str]:
@@ -312,8 +312,8 @@ def is_fresh(snapshot: Snapshot, event: ObservedObject, window: timedelta) -> bo
 
 def ready_since(pod: ObservedObject) -> datetime | None:
     """When the pod became ready, None while it is not."""
-    ready = condition(pod.object.get("status") or {}, "Ready")
-    return moment(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
+    ready = condition_of(pod.object.get("status") or {}, "Ready")
+    return parse_time(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
 
 
 def logs_of(snapshot: Snapshot, container: Container) -> list[LogTail]:
@@ -333,7 +333,7 @@ def rollout_facts(snapshot: Snapshot, owner: TargetRef | None = None) -> dict[st
     if len(numbered) < 2:
         return {}
     (newest, latest), (before, _) = numbered[:2]
-    born = moment(latest.object.get("metadata", {}).get("creationTimestamp"))
+    born = parse_time(latest.object.get("metadata", {}).get("creationTimestamp"))
     if born is None or snapshot.taken_at - born > ROLLOUT_WINDOW:
         return {}
     return {"revision": str(newest), "previousRevision": str(before)}

@@ -12,7 +12,7 @@ from weakref import ReferenceType, ref
 from pydantic import ValidationError
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition, event_moment, is_recent, moment
+from inquest.core.cluster.objects import condition_of, event_moment, is_recent, parse_time
 from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import controller_of
 from inquest.core.cluster.selectors import labels_of, template_of
@@ -152,7 +152,7 @@ def live_pods(snapshot: Snapshot) -> Iterator[ObservedObject]:
 
 def is_ready(pod: Json) -> bool:
     """Whether the pod's own condition says that it is ready."""
-    return condition(status_of(pod), "Ready").get("status") == "True"
+    return condition_of(status_of(pod), "Ready").get("status") == "True"
 
 
 def wanted_replicas(found: Json) -> int:
@@ -197,7 +197,7 @@ def template_field(ref: TargetRef, listing: str, container: str, rest: str) -> s
 
 def age_seconds(snapshot: Snapshot, found: Json) -> float | None:
     """Seconds since the object was made, None where it does not say."""
-    born = moment(found.get("metadata", {}).get("creationTimestamp"))
+    born = parse_time(found.get("metadata", {}).get("creationTimestamp"))
     return None if born is None else (snapshot.taken_at - born).total_seconds()
 
 

@@ -16,8 +16,8 @@ from inquest.core.diagnosis.playbooks import PlaybookMatch
 from inquest.core.evidence.evidence import EvidenceStatus, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.llm.messages import Invocation, ToolSchema
-from inquest.core.llm.planning.sufficiency import Include, SnapshotQuestion, Sufficiency, gate
-from inquest.core.llm.planning.tools import TOOL_BUDGET, ToolPlan, offered, plan_tools
+from inquest.core.llm.planning.sufficiency import Include, SnapshotQuestion, Sufficiency, judge_sufficiency
+from inquest.core.llm.planning.tools import TOOL_BUDGET, ToolPlan, offer_tools, plan_tools
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
 from inquest.core.llm.tool_calls import PrefetchedCall
 
@@ -70,7 +70,7 @@ READ_BY: Final = {
 """Reads of the snapshot and the tool that would read the same."""
 
 
-def brief(
+def prepare_case(
     signal: PinnedSignal,
     snapshot: Snapshot,
     findings: tuple[Finding, ...],
@@ -92,10 +92,10 @@ def brief(
     question = SnapshotQuestion(
         signal.message or "", signal.source.type, signal.target.kind, snapshot, now, freshness=habits.freshness
     )
-    choice = gate(question, habits.sufficiency)
+    choice = judge_sufficiency(question, habits.sufficiency)
     most = habits.max_schemas - len(SUBMIT_TOOLS[Invocation.RCA])
     return Preparation(
-        tools=offered(tools, plan, most),
+        tools=offer_tools(tools, plan, most),
         plan=plan,
         sufficiency=choice.text if isinstance(choice, Include) else "",
         doubt="" if isinstance(choice, Include) else str(choice.reason),

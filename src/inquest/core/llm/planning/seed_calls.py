@@ -43,13 +43,13 @@ def seed_call(signal: SignalContent, window: IncidentWindow) -> ToolCall | None:
     return ToolCall(SEED, TOOL, json.dumps(arguments))
 
 
-def unasked(snapshot: Snapshot) -> Snapshot:
+def mark_unasked(snapshot: Snapshot) -> Snapshot:
     """The snapshot of an alert whose own query nobody can be asked: nothing is known of it, which is not nothing."""
     gap = Gap(f"{TOOL} of the {READ}", "NotConfigured: prometheus.url is not set")
     return replace(snapshot, gaps=(*snapshot.gaps, gap))
 
 
-def seeded(snapshot: Snapshot, result: ToolResult) -> Snapshot:
+def add_seed_answer(snapshot: Snapshot, result: ToolResult) -> Snapshot:
     """The snapshot with the answer as its last read; one that gives nothing to rely on is a gap."""
     found = result.evidence
     if found is None:

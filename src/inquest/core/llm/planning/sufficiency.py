@@ -74,7 +74,7 @@ class Skip:
     reason: Doubt
 
 
-def gate(question: SnapshotQuestion, mode: Sufficiency = Sufficiency.LENIENT) -> Include | Skip:
+def judge_sufficiency(question: SnapshotQuestion, mode: Sufficiency = Sufficiency.LENIENT) -> Include | Skip:
     """Include a sentence, or skip with the first doubt that holds."""
     if mode is Sufficiency.OFF:
         return Skip(Doubt.OFF)

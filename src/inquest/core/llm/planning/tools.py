@@ -200,7 +200,7 @@ def _words(text: str) -> set[str]:
 # --- what is offered -----------------------------------------------------------------------------------------------
 
 
-def offered(tools: tuple[ToolSchema, ...], plan: ToolPlan, most: int) -> tuple[ToolSchema, ...]:
+def offer_tools(tools: tuple[ToolSchema, ...], plan: ToolPlan, most: int) -> tuple[ToolSchema, ...]:
     """All tools where they fit; else those of the plan, and without a usable plan the tiers of behaviours 11.4."""
     if len(tools) <= most:
         return tools
@@ -230,7 +230,7 @@ def _tier(score: ToolScore | None) -> int:
     return 0 if score.points >= PRIMARY else 1 if score.points > 0 else 2
 
 
-def capped(tools: tuple[ToolSchema, ...], most: int) -> tuple[ToolSchema, ...]:
+def cap_tools(tools: tuple[ToolSchema, ...], most: int) -> tuple[ToolSchema, ...]:
     """At most so many schemas, those that come first; what is reserved keeps its place."""
     if len(tools) <= most:
         return tools

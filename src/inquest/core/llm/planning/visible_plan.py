@@ -16,7 +16,7 @@ from inquest.api.findings import StepState
 from inquest.core.llm.messages import ModelReply, ToolCall, ToolResult
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
 from inquest.core.llm.tool_calls import EXEMPT_PREFIX, arguments_of
-from inquest.core.text import visible
+from inquest.core.text import make_visible
 
 MIN_STEPS: Final = 3
 MAX_STEPS: Final = 12
@@ -115,7 +115,7 @@ def _items(lines: Sequence[str], start: int) -> tuple[list[str], int]:
 
 
 def _shown(text: str) -> str:
-    plain = visible(" ".join(text.split())).strip("*_` ")
+    plain = make_visible(" ".join(text.split())).strip("*_` ")
     return plain if len(plain) <= STEP_CHARACTERS else f"{plain[: STEP_CHARACTERS - 1]}…"
 
 

@@ -17,7 +17,7 @@ from inquest.core.history.history import (
     HistoryEntry,
     in_closed_words,
     in_time,
-    level,
+    score_word,
     withheld_text,
 )
 from inquest.core.history.warnings import HistoryWarning, follow_up, history_warnings
@@ -80,7 +80,7 @@ def _recent_lines(entry: HistoryEntry, entries: Sequence[HistoryEntry]) -> Itera
 
 def _figures(entry: HistoryEntry) -> Iterator[str]:
     if entry.effectiveness_score is not None:
-        yield f"  Effectiveness: {entry.effectiveness_score:.2f} ({level(entry.effectiveness_score)})"
+        yield f"  Effectiveness: {entry.effectiveness_score:.2f} ({score_word(entry.effectiveness_score)})"
     if entry.hash_match != NO_MATCH:
         yield f"  Hash match: {entry.hash_match}"
     if entry.signal_resolved is not None:
@@ -106,6 +106,6 @@ def _metrics(deltas: Mapping[str, float]) -> Iterator[str]:
 
 def _historical_lines(entry: HistoryEntry) -> Iterator[str]:
     score = entry.effectiveness_score
-    known = f", effectiveness={score:.2f} ({level(score)})" if score is not None and not entry.drifted else ""
+    known = f", effectiveness={score:.2f} ({score_word(score)})" if score is not None and not entry.drifted else ""
     shown = f"{entry.what} -> {entry.outcome}{known}, hashMatch={entry.hash_match}"
     yield f"- {entry.remediation_uid} ({rfc3339(entry.completed_at)}): {shown}"

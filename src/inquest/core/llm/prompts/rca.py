@@ -17,11 +17,11 @@ from inquest.api.types import Mode
 from inquest.core.diagnosis.categories import CATEGORIES
 from inquest.core.diagnosis.playbooks import PlaybookMatch
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, Finding, Gap
-from inquest.core.evidence.short_forms import condensed, marker, preview, reread
+from inquest.core.evidence.short_forms import condense_log, cut_marker, preview_text, reread_form
 from inquest.core.llm.tool_calls import boundary_of
 from inquest.core.llm.window import TOKENS_PER_CHARACTER
 from inquest.core.signals.incident import IncidentWindow
-from inquest.core.text import filtered, frame, joined, section, visible
+from inquest.core.text import filter_text, frame_text, join_parts, make_visible, prompt_section
 
 SNAPSHOT_CHARACTERS: Final = 16_000
 """Of all reads that the prompt shows: it is sent again on every turn."""
@@ -212,13 +212,13 @@ class PromptPart:
 
 def system_prompt(context: RcaContext) -> str:
     """The system message."""
-    return joined(*(part.text(context) for part in PARTS))
+    return join_parts(*(part.text(context) for part in PARTS))
 
 
 def first_message(context: RcaContext) -> str:
     """The first user message."""
     place = context.namespace or "the cluster"
-    return filtered(f"Investigate: {context.severity} {context.name} in {place} — {context.message}")
+    return filter_text(f"Investigate: {context.severity} {context.name} in {place} — {context.message}")
 
 
 def _window(found: IncidentWindow) -> str:
@@ -235,7 +235,7 @@ def _missing_stacks(context: RcaContext) -> str:
 
 
 def _playbooks(context: RcaContext) -> str:
-    return section("Playbooks that match", *(_playbook(found) for found in context.playbooks))
+    return prompt_section("Playbooks that match", *(_playbook(found) for found in context.playbooks))
 
 
 def _playbook(found: PlaybookMatch) -> str:
@@ -248,11 +248,11 @@ def _playbook(found: PlaybookMatch) -> str:
         *(f"{number}. {step}" for number, step in enumerate(found.steps, start=1)),
         *(f"Expect: {expected}" for expected in found.expected),
     )
-    return filtered("\n".join(line for line in lines if line))
+    return filter_text("\n".join(line for line in lines if line))
 
 
 def _incident(context: RcaContext) -> str:
-    return section(
+    return prompt_section(
         "Incident",
         _line("severity", context.severity),
         _line("signal", context.name),
@@ -262,7 +262,7 @@ def _incident(context: RcaContext) -> str:
 
 
 def _business(context: RcaContext) -> str:
-    return section(
+    return prompt_section(
         "Business",
         _line("environment", context.environment),
         _line("priority", context.priority),
@@ -273,18 +273,18 @@ def _business(context: RcaContext) -> str:
 
 def _technical(context: RcaContext) -> str:
     annotations = sorted(context.annotations.items())[:ANNOTATIONS]
-    return section(
+    return prompt_section(
         "Technical",
         _line("kind", context.kind or "Pod"),
         _line("resource", context.resource or context.name),
         _line("error", context.error),
-        _line("description", preview(context.description or context.message, DESCRIPTION_CHARACTERS)),
+        _line("description", preview_text(context.description or context.message, DESCRIPTION_CHARACTERS)),
         _line("source", context.source),
         _line("cluster", context.cluster or "default"),
         _line("firing since", context.firing_time or "N/A"),
         _line("received", context.received_time or "N/A"),
         _line("look between", _window(context.window) if context.window else ""),
-        *(_line(f"annotation {key}", preview(value, ANNOTATION_CHARACTERS)) for key, value in annotations),
+        *(_line(f"annotation {key}", preview_text(value, ANNOTATION_CHARACTERS)) for key, value in annotations),
     )
 
 
@@ -293,20 +293,22 @@ def _duplicates(context: RcaContext) -> str:
     if found is None or found.count < 2:
         return ""
     window = f" within {found.window}" if found.window else ""
-    return section("Duplicates", f"Seen {found.count} times{window}, from {found.first_seen} to {found.last_seen}")
+    return prompt_section(
+        "Duplicates", f"Seen {found.count} times{window}, from {found.first_seen} to {found.last_seen}"
+    )
 
 
 def _surroundings(context: RcaContext) -> str:
-    return section("Context", _line("root owner", context.root_owner), filtered(context.infrastructure))
+    return prompt_section("Context", _line("root owner", context.root_owner), filter_text(context.infrastructure))
 
 
 def _advice(context: RcaContext) -> str:
     first = f"Most promising: {', '.join(context.first_tools)}." if context.first_tools else ""
-    return section("Where to look first", filtered(context.rationale), first)
+    return prompt_section("Where to look first", filter_text(context.rationale), first)
 
 
 def _sufficiency(context: RcaContext) -> str:
-    return section("The question and the snapshot", filtered(context.sufficiency))
+    return prompt_section("The question and the snapshot", filter_text(context.sufficiency))
 
 
 # --- the snapshot --------------------------------------------------------------------------------------------------
@@ -314,12 +316,12 @@ def _sufficiency(context: RcaContext) -> str:
 
 def _snapshot(context: RcaContext) -> str:
     named = [read for read in context.snapshot if not read.text]
-    return section(
+    return prompt_section(
         "Snapshot, read before you were asked",
         *(_finding_line(found) for found in context.findings),
         _line("last change", context.last_change),
-        *(f"- not read: {filtered(gap.what)} ({filtered(gap.why)})" for gap in context.gaps),
-        *(f"- {read.evidence} {filtered(read.what)}{_size(read)}" for read in named),
+        *(f"- not read: {filter_text(gap.what)} ({filter_text(gap.why)})" for gap in context.gaps),
+        *(f"- {read.evidence} {filter_text(read.what)}{_size(read)}" for read in named),
         *(_framed(read, context.seed) for read in context.snapshot if read.text),
     )
 
@@ -329,8 +331,8 @@ def _size(read: Read) -> str:
 
 
 def _framed(read: Read, seed: str) -> str:
-    head = f"{read.evidence} {filtered(read.what)}{_size(read)}\n"
-    return head + frame(read.text, read.evidence, "snapshot", boundary_of(seed, f"prompt/{read.evidence}"))
+    head = f"{read.evidence} {filter_text(read.what)}{_size(read)}\n"
+    return head + frame_text(read.text, read.evidence, "snapshot", boundary_of(seed, f"prompt/{read.evidence}"))
 
 
 def snapshot_room(ceiling: int) -> int:
@@ -404,24 +406,26 @@ _LOGS: Final = frozenset(
 
 def _shown(item: Evidence, room: int) -> str:
     """Whole lines, and what is missing (behaviours, section 6.1); of a log how it ended rather than how it began."""
-    text = visible(item.text)
+    text = make_visible(item.text)
     if _what(item) in _LOGS:
-        return reread(condensed(text, item.id, tool=LOG_TOOL), item.id, tool=LOG_TOOL, cap=min(LOG_CHARACTERS, room))
+        return reread_form(
+            condense_log(text, item.id, tool=LOG_TOOL), item.id, tool=LOG_TOOL, cap=min(LOG_CHARACTERS, room)
+        )
     if len(text) <= room:
         return text
     kept = text[: room - 60]
     at_line_end = kept.rpartition("\n")[0] or kept
-    return f"{at_line_end}\n{marker(len(text) - len(at_line_end), item.id)}"
+    return f"{at_line_end}\n{cut_marker(len(text) - len(at_line_end), item.id)}"
 
 
 def _finding_line(found: Finding) -> str:
     value = f" = {found.value}" if found.value else ""
     text = f"- finding {found.category} of {found.object.display}: {found.summary} [{found.field}{value}]"
-    return filtered(f"{text} (evidence {', '.join(found.evidence)}; confidence {found.confidence:.2f})")
+    return filter_text(f"{text} (evidence {', '.join(found.evidence)}; confidence {found.confidence:.2f})")
 
 
 def _line(label: str, value: str) -> str:
-    return f"- {filtered(label)}: {filtered(value)}" if value.strip() else ""
+    return f"- {filter_text(label)}: {filter_text(value)}" if value.strip() else ""
 
 
 PARTS: Final[tuple[PromptPart, ...]] = (
@@ -438,8 +442,8 @@ PARTS: Final[tuple[PromptPart, ...]] = (
     PromptPart("technical", Varies.BY_CASE, _technical),
     PromptPart("duplicates", Varies.BY_CASE, _duplicates),
     PromptPart("context", Varies.BY_CASE, _surroundings),
-    PromptPart("history", Varies.BY_CASE, lambda context: filtered(context.history)),
-    PromptPart("memory", Varies.BY_CASE, lambda context: filtered(context.memory)),
+    PromptPart("history", Varies.BY_CASE, lambda context: filter_text(context.history)),
+    PromptPart("memory", Varies.BY_CASE, lambda context: filter_text(context.memory)),
     PromptPart("where to look first", Varies.BY_CASE, _advice),
     PromptPart("sufficiency", Varies.BY_CASE, _sufficiency),
     PromptPart("snapshot", Varies.BY_CASE, _snapshot),

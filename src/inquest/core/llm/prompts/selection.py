@@ -7,7 +7,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.diagnosis import Diagnosis
-from inquest.core.text import filtered, joined, section
+from inquest.core.text import filter_text, join_parts, prompt_section
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -24,7 +24,7 @@ def seven_fields(diagnosis: Diagnosis) -> Fields:
         ("Confidence", "" if figure is None else f"{figure:.2f}"),
         ("InvestigationAnalysis", diagnosis.analysis),
     )
-    return tuple((name, filtered(value)) for name, value in fields if value)
+    return tuple((name, filter_text(value)) for name, value in fields if value)
 
 
 def described_target(target: TargetRef) -> str:
@@ -78,22 +78,22 @@ class SelectionContext:
 
 def system_prompt(context: SelectionContext) -> str:
     """The system message: the static task first."""
-    return joined(
+    return join_parts(
         TASK,
-        section("Incident", _header(context)),
-        section(
+        prompt_section("Incident", _header(context)),
+        prompt_section(
             "Root cause, from an investigation that is over", *(f"- {name}: {text}" for name, text in context.fields)
         ),
-        section("Infrastructure", filtered(context.infrastructure)),
-        filtered(context.history),
+        prompt_section("Infrastructure", filter_text(context.infrastructure)),
+        filter_text(context.history),
     )
 
 
 def first_message(summary: str) -> str:
     """The first user message; conversation starts as system and user, nothing else."""
-    return f"RCA findings: {filtered(summary)}\n\nSelect the appropriate remediation workflow."
+    return f"RCA findings: {filter_text(summary)}\n\nSelect the appropriate remediation workflow."
 
 
 def _header(context: SelectionContext) -> str:
     when = "is predicted" if context.predicted else "occurred"
-    return filtered(f"{context.severity} {context.signal_name} {when} in {context.namespace}")
+    return filter_text(f"{context.severity} {context.signal_name} {when} in {context.namespace}")

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from inquest.core.llm.prompts.rca import DATA, PARTS, VERDICT, RcaContext
-from inquest.core.text import joined, section
+from inquest.core.text import join_parts, prompt_section
 
 STREAM: Final = """\
 You look at one part of an incident in a Kubernetes cluster; others look at the rest of it at the same time. You only
@@ -33,13 +33,13 @@ what they found; no more can be read.
 
 def stream_prompt(context: RcaContext, *, looks: str, calls: int) -> str:
     """The system message of one stream: the incident and the snapshot, nothing of what was said or done before."""
-    part = section("Your part", f"Look at {looks}.", f"You have {calls} calls.")
-    return joined(STREAM, DATA, part, *_parts(context, IN_STREAMS))
+    part = prompt_section("Your part", f"Look at {looks}.", f"You have {calls} calls.")
+    return join_parts(STREAM, DATA, part, *_parts(context, IN_STREAMS))
 
 
 def synthesis_prompt(context: RcaContext, told: str) -> str:
     """The system message of the call that makes one verdict of what the streams found."""
-    return joined(SYNTHESIS, VERDICT, DATA, *_parts(context, IN_STREAMS), told)
+    return join_parts(SYNTHESIS, VERDICT, DATA, *_parts(context, IN_STREAMS), told)
 
 
 def _parts(context: RcaContext, names: Collection[str]) -> list[str]:

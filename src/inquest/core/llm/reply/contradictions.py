@@ -9,7 +9,7 @@ from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict, SelectionV
 _NOTHING_TO_DO: Final = ("not_actionable", "problem_resolved")
 
 
-def contradictions(reply: RcaVerdict | SelectionVerdict) -> tuple[FieldProblem, ...]:
+def find_contradictions(reply: RcaVerdict | SelectionVerdict) -> tuple[FieldProblem, ...]:
     """Statements of one reply that cannot both be true."""
     choice = reply.choice if isinstance(reply, SelectionVerdict) else None
     return contradictions_of(reply.outcome, reply.actionable, workflow=choice is not None)

@@ -9,14 +9,14 @@ from typing import Final
 
 from inquest.api.findings import ClaimVerdict
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.categories import UNKNOWN, category_from, squeezed
+from inquest.core.diagnosis.categories import UNKNOWN, category_from, squeeze_word
 from inquest.core.diagnosis.claims import (
     HIGH_CERTAINTY,
     PROSE_CONFIDENCE,
     CheckedClaims,
-    belied,
-    contradicting,
+    find_contradicting,
     overall_confidence,
+    speaks_against,
 )
 from inquest.core.diagnosis.diagnosis import (
     MAX_DOUBTS,
@@ -27,7 +27,7 @@ from inquest.core.diagnosis.diagnosis import (
     ranked_causes,
 )
 from inquest.core.evidence.evidence import CaseWarning, Evidence, Finding
-from inquest.core.llm.reply.contradictions import contradictions
+from inquest.core.llm.reply.contradictions import find_contradictions
 from inquest.core.llm.reply.reading import labelled_summary
 from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict
 
@@ -46,9 +46,9 @@ def diagnosis_from_reply(
         return _unwell(reply, checked, proof, findings, problems)
     target, evidence = reply.target or signal_target, tuple(evidence)
     said = _said(reply.signal_name, evidence)
-    is_belied = belied(said, evidence)
+    is_belied = speaks_against(said, evidence)
     category = UNKNOWN if is_belied else said
-    against = contradicting(findings, category, target)
+    against = find_contradicting(findings, category, target)
     figure = overall_confidence(reply.confidence, checked, contradicted=is_belied or against is not None)
     return Diagnosis(
         summary=reply.summary,
@@ -69,7 +69,7 @@ def diagnosis_from_reply(
         warnings=(
             *_cautions(checked, against),
             *((_belied_caution(said),) if is_belied else ()),
-            *cautions_from(problems, contradictions(reply)),
+            *cautions_from(problems, find_contradictions(reply)),
         ),
         notes=_notes(reply, checked),
     )
@@ -78,7 +78,7 @@ def diagnosis_from_reply(
 def _said(word: str, evidence: Iterable[Evidence]) -> str:
     """The category of a model's word; pressure on memory is a kill for memory only where a termination says so."""
     category = category_from(word)
-    is_pressure = squeezed(word) == "memorypressure"
+    is_pressure = squeeze_word(word) == "memorypressure"
     killed = (item for item in evidence if item.holds and item.api_fact and _KILLED.search(item.text))
     return UNKNOWN if is_pressure and next(killed, None) is None else category
 
@@ -120,7 +120,7 @@ def _unwell(
         actionable=reply.actionable,
         needs_review=reply.needs_review or bool(reply.review_reason),
         review_reason=reply.review_reason,
-        warnings=(against, *cautions_from(problems, contradictions(reply))),
+        warnings=(against, *cautions_from(problems, find_contradictions(reply))),
         notes=_notes(reply, checked),
     )
 
@@ -148,11 +148,11 @@ def cautions_from(problems: Sequence[FieldProblem], conflicts: Sequence[FieldPro
     if paths:
         found.append(CaseWarning("ReplyProblems", f"Parts of the reply could not be used: {', '.join(paths)}"))
     if conflicts:
-        found.append(contradictory(conflicts))
+        found.append(warn_contradictory(conflicts))
     return tuple(found)
 
 
-def contradictory(conflicts: Sequence[FieldProblem]) -> CaseWarning:
+def warn_contradictory(conflicts: Sequence[FieldProblem]) -> CaseWarning:
     """The warning that policy sees when a verdict contradicts itself."""
     texts = "; ".join(f"{conflict.path} {conflict.value} {conflict.rule}" for conflict in conflicts)
     return CaseWarning("ContradictoryVerdict", f"Contradictory verdict: {texts}")

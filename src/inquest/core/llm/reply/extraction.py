@@ -21,7 +21,7 @@ MAX_HEADER: Final = 80
 """Characters of a line that can be a section header."""
 
 
-def squeezed(key: str) -> str:
+def squeeze_key(key: str) -> str:
     """What two spellings of a key have in common (pipeline, 3.4)."""
     return key.lower().replace("_", "").replace("-", "")
 
@@ -55,14 +55,14 @@ _SECTIONS: Final = (
     "reasoning",
 )
 
-_HEADERS: Final[Mapping[str, str]] = {squeezed(name): name for name in _SECTIONS}
+_HEADERS: Final[Mapping[str, str]] = {squeeze_key(name): name for name in _SECTIONS}
 _DECODER: Final = json.JSONDecoder(parse_constant=lambda _: None)
 
 
-def candidates(text: str) -> Iterator[Found]:
+def find_candidates(text: str) -> Iterator[Found]:
     """Every object or set of sections that may be the verdict, in the order in which they are tried."""
-    text = trimmed(text)
-    value, end = leading(text)
+    text = trim_reply(text)
+    value, end = leading_json(text)
     yield from objects_in(value)
     rest = text[end:]
     if sections := _sections(rest):
@@ -73,13 +73,13 @@ def candidates(text: str) -> Iterator[Found]:
     yield from _scanned(rest, tuple(span for fence in fences if (span := _decoded_span(rest, fence))))
 
 
-def trimmed(text: str) -> str:
+def trim_reply(text: str) -> str:
     """The part that is read, without lone surrogates: they decode, but nothing can write them again."""
     cut = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode().strip("\ufeff \t\r\n\f\v")
     return _ESCAPE.sub(lambda hit: r"\ufffd" if hit[1] else hit[0], cut) if "\\" in cut else cut
 
 
-def leading(text: str) -> tuple[Any, int]:
+def leading_json(text: str) -> tuple[Any, int]:
     """The JSON value with which a text begins and where it ends; 0 when there is none (C1)."""
     if not _LEADING.match(text):
         return None, 0
@@ -96,8 +96,8 @@ def objects_in(value: Any, levels: int = MAX_LEVELS) -> Iterator[Found]:
     elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping | str):
         yield from objects_in(value[0], levels)
     elif isinstance(value, str) and levels:
-        text = trimmed(value)
-        inner, end = leading(text)
+        text = trim_reply(value)
+        inner, end = leading_json(text)
         yield from objects_in(inner, levels - 1)
         yield from _scanned(text[end:])
 
@@ -126,7 +126,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _decoded(text: str) -> Iterator[Found]:
-    value, end = leading(text)
+    value, end = leading_json(text)
     if end == len(text) and isinstance(value, Mapping):
         yield value
 
@@ -167,7 +167,7 @@ def _fence_end(text: str, start: int) -> Span:
 
 def _objects_of_fence(text: str, fence: _Fence) -> Iterator[Found]:
     content = text[fence.start : fence.end].strip()
-    value, end = leading(content)
+    value, end = leading_json(content)
     yield from objects_in(value)
     yield from _scanned(content[end:])
 
@@ -176,7 +176,7 @@ def _decoded_span(text: str, fence: _Fence) -> Span | None:
     """Where in the text a fence's leading value stands: it was tried, its inside is not searched again."""
     content = text[fence.start : fence.end]
     start = fence.start + len(content) - len(content.lstrip())
-    _, length = leading(content.strip())
+    _, length = leading_json(content.strip())
     return (start, start + length) if length else None
 
 
@@ -197,7 +197,7 @@ def _sections(text: str) -> Found:
 
 def _header(line: str) -> str:
     found = _HEADER.fullmatch(line.rstrip("\r")) if len(line) <= MAX_HEADER else None
-    return _HEADERS.get(squeezed(re.sub(r"[*`:\s]", "", found[1])), "") if found else ""
+    return _HEADERS.get(squeeze_key(re.sub(r"[*`:\s]", "", found[1])), "") if found else ""
 
 
 def _section_value(body: str) -> Any:
@@ -206,5 +206,5 @@ def _section_value(body: str) -> Any:
         body = body[fences[0].start : fences[0].end].strip()
     if body.lower() in NOTHING:
         return None
-    value, end = leading(body)
+    value, end = leading_json(body)
     return value if end else body

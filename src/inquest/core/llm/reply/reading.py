@@ -14,16 +14,16 @@ from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.claims import RawClaim
 from inquest.core.evidence.evidence import Citation
 from inquest.core.llm.messages import Invocation, ModelReply
-from inquest.core.llm.reply.contradictions import contradictions
+from inquest.core.llm.reply.contradictions import find_contradictions
 from inquest.core.llm.reply.extraction import (
     MAX_LEVELS,
     NOTHING,
     Found,
-    candidates,
-    leading,
+    find_candidates,
+    leading_json,
     objects_in,
-    squeezed,
-    trimmed,
+    squeeze_key,
+    trim_reply,
 )
 from inquest.core.llm.reply.schemas import (
     DUE_DILIGENCE,
@@ -44,7 +44,7 @@ from inquest.core.llm.reply.verdicts import (
     StreamVerdict,
     WorkflowChoice,
 )
-from inquest.core.text import shown, visible
+from inquest.core.text import make_visible, shorten
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class Reading:
 # --- reading -----------------------------------------------------------------------------------------
 
 
-def read(invocation: Invocation, reply: ModelReply) -> Reading:
+def read_verdict(invocation: Invocation, reply: ModelReply) -> Reading:
     """The first usable verdict of a reply; never raises, whatever the text (pipeline, section 3)."""
     readings = [_read_place(invocation, tool, text) for tool, text in _places(invocation, reply)]
     usable = next((reading for reading in readings if reading.usable), None)
@@ -100,15 +100,15 @@ def _places(invocation: Invocation, reply: ModelReply) -> list[tuple[str, str]]:
 
 def _read_place(invocation: Invocation, tool: str, text: str) -> Reading:
     if invocation is Invocation.SELECTION and tool == SUBMIT_NO_WORKFLOW.name:
-        return _reading_of(_declined(next(candidates(text), {})))
+        return _reading_of(_declined(next(find_candidates(text), {})))
     make = _MAKERS.get(invocation) or (_offered if tool == SUBMIT_WITH_WORKFLOW.name else _told)
     first: Reading | None = None
-    for found in candidates(text):
+    for found in find_candidates(text):
         reading = _reading_of(make(found))
         if reading.usable:
             return reading
         first = first or reading
-    return first or Reading(None, failure=NO_JSON if trimmed(text) else EMPTY)
+    return first or Reading(None, failure=NO_JSON if trim_reply(text) else EMPTY)
 
 
 Read = tuple[Reply, list[FieldProblem]]
@@ -116,7 +116,7 @@ Read = tuple[Reply, list[FieldProblem]]
 
 def _reading_of(read: Read) -> Reading:
     reply, problems = read
-    found = (*problems, *(() if isinstance(reply, StreamVerdict) else contradictions(reply)))
+    found = (*problems, *(() if isinstance(reply, StreamVerdict) else find_contradictions(reply)))
     return Reading(reply, found) if _is_usable(reply) else Reading(None, found, NO_FIELDS)
 
 
@@ -153,8 +153,8 @@ class _Form:
     def raw(self, name: str) -> Any:
         if name in self.found:
             return self.found[name]
-        wanted = squeezed(name)
-        return next((value for key, value in self.found.items() if squeezed(key) == wanted), None)
+        wanted = squeeze_key(name)
+        return next((value for key, value in self.found.items() if squeeze_key(key) == wanted), None)
 
     def text(self, name: str) -> str:
         """A trimmed string; other types count as empty."""
@@ -163,7 +163,7 @@ class _Form:
 
     def prose(self, name: str) -> str:
         """Words for people: what nobody sees is shown."""
-        return visible(self.text(name))
+        return make_visible(self.text(name))
 
     def take(self, name: str, coerce: Callable[[Any], T | None], rule: str) -> T | None:
         """A coerced value; a bad one counts as absent and is reported."""
@@ -287,7 +287,7 @@ def _texts_from(raw: Any) -> tuple[str, ...] | None:
     texts = [raw] if isinstance(raw, str) and not isinstance(value, list) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         return None
-    return tuple(visible(text.strip()) for text in texts if text.strip())
+    return tuple(make_visible(text.strip()) for text in texts if text.strip())
 
 
 def _json_in(raw: Any) -> Any:
@@ -295,7 +295,7 @@ def _json_in(raw: Any) -> Any:
     for _ in range(MAX_LEVELS):
         if not isinstance(raw, str):
             break
-        value, end = leading(trimmed(raw))
+        value, end = leading_json(trim_reply(raw))
         if not end:
             break
         raw = value
@@ -346,8 +346,8 @@ def _rca(found: Found) -> Read:
         signal_name=cause.prose("signal_name"),
         contributing_factors=core.factors,
         target=core.target,
-        cause_field=visible(_scalar(where.raw("field"))),
-        cause_value=visible(_scalar(where.raw("value"))),
+        cause_field=make_visible(_scalar(where.raw("field"))),
+        cause_value=make_visible(_scalar(where.raw("value"))),
         analysis=cause.prose("investigation_analysis"),
         causal_chain=cause.texts("causal_chain"),
         due_diligence=_diligence(cause),
@@ -546,8 +546,8 @@ _LABELLED: Final = re.compile(r"^[ \t#*_>-]*+root[ _-]?cause[\s*_]*+:[\s*_]*+(\S
 
 def labelled_summary(text: str) -> str:
     """What prose says after `Root cause:`; for people only, never a verdict (behaviours, 13.1)."""
-    found = _LABELLED.search(trimmed(text))
-    return shown(found[1].strip(" *_\r"), MAX_LABELLED) if found else ""
+    found = _LABELLED.search(trim_reply(text))
+    return shorten(found[1].strip(" *_\r"), MAX_LABELLED) if found else ""
 
 
 # --- the corrective turn (pipeline, 3.8) -------------------------------------------------------------

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.selectors import selects
+from inquest.core.cluster.selectors import selector_selects
 from inquest.core.diagnosis.detectors.reading import behind, containers_of, culprit, ref_of
 from inquest.core.diagnosis.detectors.workload_reading import is_ready
 from inquest.core.evidence.evidence import Json, ObservedObject
@@ -151,7 +151,7 @@ def _selected(snapshot: Snapshot, service: ObservedObject) -> TargetRef | None:
     for found in snapshot.of_kind(*_WORKLOADS):
         template = ((found.object.get("spec") or {}).get("template") or {}).get("metadata") or {}
         same = found.namespace == service.namespace
-        if selector and same and selects({"matchLabels": selector}, template.get("labels") or {}):
+        if selector and same and selector_selects({"matchLabels": selector}, template.get("labels") or {}):
             return ref_of(found)
     return None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.core.cluster.ingress import carrier_logs
-from inquest.core.cluster.objects import condition
+from inquest.core.cluster.objects import condition_of
 from inquest.core.cluster.selectors import annotations_of
 from inquest.core.diagnosis.detectors.network.network_reading import find_service, service_ports
 from inquest.core.diagnosis.detectors.network.service_selector import is_slip
@@ -265,7 +265,7 @@ def _route_conditions(snapshot: Snapshot, route: ObservedObject) -> Iterator[Rou
     """What the route's controller says of it."""
     for number, parent in enumerate(listed(status_of(route.object), "parents")):
         for name, field in (("Accepted", "spec.parentRefs"), ("ResolvedRefs", "spec.rules")):
-            said = condition(parent, name)
+            said = condition_of(parent, name)
             if said.get("status") == "False" and not _is_young(snapshot, route):
                 refs = listed(spec_of(route.object), "parentRefs")
                 gateway = str((parent.get("parentRef") or {}).get("name") or "")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from inquest.core.cluster.selectors import labels_of, selects, template_of
+from inquest.core.cluster.selectors import labels_of, selector_selects, template_of
 from inquest.core.diagnosis.detectors.workload_reading import containers_of, listed, pod_spec_of, spec_of, status_of
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -56,7 +56,7 @@ def _selector(policy: ObservedObject) -> Json:
 
 def _takes(selector: Json, labels: Mapping[str, str]) -> bool:
     """An empty selector takes every pod."""
-    return not (selector.get("matchLabels") or selector.get("matchExpressions")) or selects(
+    return not (selector.get("matchLabels") or selector.get("matchExpressions")) or selector_selects(
         selector, labels or {"": ""}
     )
 

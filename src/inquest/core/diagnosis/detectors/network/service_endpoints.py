@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
     callee,
@@ -53,8 +53,8 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _is_long_unready(snapshot: Snapshot, pod: ObservedObject) -> bool:
-    ready = condition(pod.object.get("status") or {}, "Ready")
-    since = moment(ready.get("lastTransitionTime") or pod.object.get("metadata", {}).get("creationTimestamp"))
+    ready = condition_of(pod.object.get("status") or {}, "Ready")
+    since = parse_time(ready.get("lastTransitionTime") or pod.object.get("metadata", {}).get("creationTimestamp"))
     return not is_ready(pod.object) and (since is None or snapshot.taken_at - since > UNREADY_GRACE)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.core.cluster.objects import moment
+from inquest.core.cluster.objects import parse_time
 from inquest.core.cluster.relations import controller_of
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.network.network_reading import (
@@ -219,7 +219,7 @@ def _labels_changed(snapshot: Snapshot, service: ObservedObject, workload: Obser
     """An older revision, replaced a short while ago, had the labels."""
     sets = [each for each in snapshot.of_kind("ReplicaSet") if controller_of(each.object).get("name") == workload.name]
     had = [each for each in sets if takes(selector_of(service), dict(labels_of(template_of(each.object))))]
-    lacks = [moment(each.object.get("metadata", {}).get("creationTimestamp")) for each in sets if each not in had]
+    lacks = [parse_time(each.object.get("metadata", {}).get("creationTimestamp")) for each in sets if each not in had]
     return bool(had) and any(at is not None and snapshot.taken_at - at <= ROLLOUT_WINDOW for at in lacks)
 
 

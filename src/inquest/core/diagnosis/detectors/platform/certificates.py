@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     cite_condition,
     condition_field,
@@ -34,7 +34,7 @@ MAX_HOSTS: Final = 5
 def certificate_expired(snapshot: Snapshot) -> Iterable[Finding]:
     """A Certificate that has run out, or was never issued; one that is being renewed in time is well."""
     for seen in snapshot.of_kind("Certificate"):
-        ready = condition(status_of(seen.object), "Ready")
+        ready = condition_of(status_of(seen.object), "Ready")
         over = _over(seen.object, snapshot.taken_at)
         never = ready.get("status") == "False" and not status_of(seen.object).get("notAfter")
         if over or (never and has_lasted(ready, snapshot.taken_at, 5 * UNREADY_GRACE)):
@@ -43,7 +43,7 @@ def certificate_expired(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _over(found: Json, now: datetime) -> str:
     text = str(status_of(found).get("notAfter") or "")
-    at = moment(text)
+    at = parse_time(text)
     return text if at is not None and at <= now else ""
 
 
@@ -75,14 +75,14 @@ def _finding(snapshot: Snapshot, seen: ObservedObject, ready: Json, over: str) -
 
 def _why(snapshot: Snapshot, seen: ObservedObject) -> tuple[str, tuple[Citation, ...]]:
     """Why it is not renewed: the issuing condition, or an issuer that is not there or not ready."""
-    issuing = condition(status_of(seen.object), "Issuing")
+    issuing = condition_of(status_of(seen.object), "Issuing")
     issuer = spec_of(seen.object).get("issuerRef") or {}
     kind, name = str(issuer.get("kind") or "Issuer"), str(issuer.get("name") or "")
     space = None if kind == "ClusterIssuer" else seen.namespace
     ref = ref_to(kind, name, space)
     found = snapshot.find(ref) if ref else None
-    if found is not None and condition(status_of(found.object), "Ready").get("status") == "False":
-        ready = condition(status_of(found.object), "Ready")
+    if found is not None and condition_of(status_of(found.object), "Ready").get("status") == "False":
+        ready = condition_of(status_of(found.object), "Ready")
         return f"{kind} {name} is not ready: {ready.get('message', '')}", cite_condition(snapshot, found, ready)
     if issuing.get("message") and (issuing.get("status") == "True" or issuing.get("reason") == "Failed"):
         return str(issuing["message"]), cite_condition(snapshot, seen, issuing)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition, event_moment, is_recent, moment
+from inquest.core.cluster.objects import condition_of, event_moment, is_recent, parse_time
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     MAX_LINE,
@@ -139,7 +139,7 @@ def _waiting(snapshot: Snapshot) -> list[ObservedObject]:
 def _is_waiting(snapshot: Snapshot, pod: ObservedObject) -> bool:
     spec, status = spec_of(pod.object), status_of(pod.object)
     age = age_seconds(snapshot, pod.object)
-    known = spec.get("nodeName") or spec.get("schedulingGates") or condition(status, "PodScheduled")
+    known = spec.get("nodeName") or spec.get("schedulingGates") or condition_of(status, "PodScheduled")
     ours = spec.get("schedulerName") in (None, "", DEFAULT_SCHEDULER)
     late = age is not None and age >= PATIENCE.total_seconds()
     return status.get("phase") == "Pending" and not known and ours and late and not is_going(pod)
@@ -153,9 +153,11 @@ def _is_word_of(event: ObservedObject, waiting: list[ObservedObject]) -> bool:
 
 def _has_since_bound(snapshot: Snapshot, waiting: ObservedObject) -> bool:
     """A younger pod that has a node proves that the scheduler works."""
-    born = moment(waiting.object.get("metadata", {}).get("creationTimestamp"))
-    times = (condition(status_of(pod.object), "PodScheduled") for pod in snapshot.of_kind("Pod") if not _is_daemon(pod))
-    bound = (moment(each.get("lastTransitionTime")) for each in times if each.get("status") == "True")
+    born = parse_time(waiting.object.get("metadata", {}).get("creationTimestamp"))
+    times = (
+        condition_of(status_of(pod.object), "PodScheduled") for pod in snapshot.of_kind("Pod") if not _is_daemon(pod)
+    )
+    bound = (parse_time(each.get("lastTransitionTime")) for each in times if each.get("status") == "True")
     return born is not None and any(at is not None and at > born for at in bound)
 
 
@@ -173,7 +175,7 @@ def _leader(snapshot: Snapshot, name: str) -> tuple[ObservedObject | None, str]:
     ref = ref_to("Lease", name, SYSTEM)
     lease = snapshot.find(ref) if ref else None
     text = str(spec_of(lease.object).get("renewTime") or "") if lease else ""
-    at = moment(text)
+    at = parse_time(text)
     return lease, text if at is not None and snapshot.taken_at - at > LEASE else ""
 
 
@@ -228,7 +230,7 @@ def _is_behind(snapshot: Snapshot, seen: ObservedObject) -> bool:
 def _last_write(found: Json) -> datetime | None:
     metadata = found.get("metadata", {})
     fields = [each for each in metadata.get("managedFields") or () if each.get("subresource") != "status"]
-    times = [moment(text) for text in (metadata.get("creationTimestamp"), *(each.get("time") for each in fields))]
+    times = [parse_time(text) for text in (metadata.get("creationTimestamp"), *(each.get("time") for each in fields))]
     return max((at for at in times if at), default=None)
 
 

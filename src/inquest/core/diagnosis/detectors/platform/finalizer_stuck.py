@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
-from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.pods import all_statuses
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     cite_condition,
@@ -55,7 +55,7 @@ def _may_end_yet(seen: ObservedObject) -> bool:
 
 def _age(snapshot: Snapshot, seen: ObservedObject) -> timedelta | None:
     """Since when it should be gone; None where nobody deletes it."""
-    at = moment((seen.object.get("metadata") or {}).get("deletionTimestamp"))
+    at = parse_time((seen.object.get("metadata") or {}).get("deletionTimestamp"))
     return None if at is None else snapshot.taken_at - at
 
 
@@ -123,12 +123,12 @@ def _users(snapshot: Snapshot, seen: ObservedObject) -> list[str]:
 
 def _namespace(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     status = status_of(seen.object)
-    discovery = condition(status, "NamespaceDeletionDiscoveryFailure")
+    discovery = condition_of(status, "NamespaceDeletionDiscoveryFailure")
     if discovery.get("status") == "True":
         yield _undiscovered(snapshot, seen, discovery)
         return
-    remaining = condition(status, "NamespaceFinalizersRemaining")
-    content = condition(status, "NamespaceContentRemaining")
+    remaining = condition_of(status, "NamespaceFinalizersRemaining")
+    content = condition_of(status, "NamespaceContentRemaining")
     slow = (_age(snapshot, seen) or SOON) >= PATIENCE
     found = remaining if remaining.get("status") == "True" or not slow else content
     if found.get("status") != "True" or any(each.namespace == seen.name for each in _holders(snapshot)):
@@ -160,7 +160,7 @@ def _undiscovered(snapshot: Snapshot, seen: ObservedObject, found: Json) -> Find
     message = str(found.get("message") or "")
     service = _api_service(snapshot, message)
     about = service or seen
-    available = condition(status_of(service.object), "Available") if service else {}
+    available = condition_of(status_of(service.object), "Available") if service else {}
     why = str(available.get("message") or message)
     return platform_finding(
         NAME,
@@ -186,7 +186,7 @@ def _api_service(snapshot: Snapshot, message: str) -> ObservedObject | None:
     down = [
         each
         for each in snapshot.of_kind("APIService")
-        if condition(status_of(each.object), "Available").get("status") == "False"
+        if condition_of(status_of(each.object), "Available").get("status") == "False"
     ]
     return next((each for each in down if each.name in groups), down[0] if down else None)
 

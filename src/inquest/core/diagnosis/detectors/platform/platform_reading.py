@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition, is_recent, moment
+from inquest.core.cluster.objects import condition_of, is_recent, parse_time
 from inquest.core.cluster.relations import controller_of
 from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.detectors.reading import Container, containers_of, is_going, limited, logs_of
@@ -77,7 +77,7 @@ def condition_field(name: str) -> str:
 
 def since(found: Json) -> datetime | None:
     """When a condition took its present status."""
-    return moment(found.get("lastTransitionTime"))
+    return parse_time(found.get("lastTransitionTime"))
 
 
 def has_lasted(found: Json, now: datetime, grace: timedelta) -> bool:
@@ -128,7 +128,7 @@ _BAD: Final = frozenset(
 def broken(snapshot: Snapshot, pod: ObservedObject) -> Broken | None:
     """Why a pod of a component does not work; None while it does, is being deleted, or has only just begun."""
     status = status_of(pod.object)
-    ready = condition(status, "Ready")
+    ready = condition_of(status, "Ready")
     if is_going(pod) or status.get("phase") == "Succeeded":
         return None
     for container in containers_of(pod):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.pods import status_word
 from inquest.core.diagnosis.detectors.reading import ROLLOUT_WINDOW, limited
 from inquest.core.diagnosis.detectors.rollout.rollout_reading import (
@@ -105,7 +105,10 @@ def _has_tried(pod: ObservedObject) -> bool:
 def _served_first(pod: ObservedObject) -> bool:
     """It was ready for a while and has not restarted since: what it cannot do now it could do in this revision."""
     status = pod.object.get("status") or {}
-    begun, lost = moment(status.get("startTime")), moment(condition(status, "Ready").get("lastTransitionTime"))
+    begun, lost = (
+        parse_time(status.get("startTime")),
+        parse_time(condition_of(status, "Ready").get("lastTransitionTime")),
+    )
     return not _has_tried(pod) and begun is not None and lost is not None and lost - begun > SERVED
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
-from inquest.core.cluster.objects import condition
+from inquest.core.cluster.objects import condition_of
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     cite_condition,
     condition_field,
@@ -96,7 +96,7 @@ def _finding(snapshot: Snapshot, seen: ObservedObject, field: str, message: str,
 
 
 def _flux(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
-    ready = condition(status_of(seen.object), "Ready")
+    ready = condition_of(status_of(seen.object), "Ready")
     bad = ready.get("status") == "False" and ready.get("reason") not in _EFFECTS
     is_flux = ".toolkit.fluxcd.io/" in str(seen.object.get("apiVersion"))
     if bad and is_flux and not spec_of(seen.object).get("suspend") and has_lasted(ready, snapshot.taken_at, GRACE):

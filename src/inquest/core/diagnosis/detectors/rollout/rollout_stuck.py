@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.pods import status_word
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.reading import limited
@@ -149,7 +149,7 @@ def _keeps_all(deployment: ObservedObject) -> bool:
 
 
 def _needs_a_place(pod: ObservedObject) -> bool:
-    said = condition(status_of(pod.object), "PodScheduled")
+    said = condition_of(status_of(pod.object), "PodScheduled")
     return said.get("reason") == "Unschedulable" and bool(_PLACES.search(str(said.get("message") or "")[:4000]))
 
 
@@ -157,7 +157,7 @@ _PLACES: Final = re.compile(r"anti-affinity|free ports", re.IGNORECASE)
 
 
 def _past_deadline(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
-    progress = condition(status_of(deployment.object), "Progressing")
+    progress = condition_of(status_of(deployment.object), "Progressing")
     if (progress.get("status"), progress.get("reason")) != ("False", "ProgressDeadlineExceeded"):
         return None
     quotes = cite(snapshot, deployment, '"reason":"ProgressDeadlineExceeded"')
@@ -202,8 +202,8 @@ def _broken_first(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
 
 
 def _is_broken(snapshot: Snapshot, pod: ObservedObject) -> bool:
-    ready = condition(status_of(pod.object), "Ready")
-    since = moment(ready.get("lastTransitionTime"))
+    ready = condition_of(status_of(pod.object), "Ready")
+    since = parse_time(ready.get("lastTransitionTime"))
     return not is_ready(pod.object) and (since is None or snapshot.taken_at - since > UNREADY_GRACE)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.core.cluster.objects import condition
+from inquest.core.cluster.objects import condition_of
 from inquest.core.diagnosis.detectors.links import METRICS_API
 from inquest.core.diagnosis.detectors.reading import limited
 from inquest.core.diagnosis.detectors.workload_reading import (
@@ -98,7 +98,7 @@ def _finding(snapshot: Snapshot, scaler: ObservedObject, fault: AutoscalerFault)
 
 def _said(scaler: ObservedObject, name: str) -> tuple[str, str]:
     """Reason and message of a condition that is False."""
-    found = condition(status_of(scaler.object), name)
+    found = condition_of(status_of(scaler.object), name)
     if found.get("status") != "False":
         return "", ""
     return str(found.get("reason") or ""), str(found.get("message") or "")[:1000]
@@ -132,7 +132,7 @@ def _metrics_server(snapshot: Snapshot, scaler: ObservedObject) -> Finding | Non
     reason, message = _said(scaler, "ScalingActive")
     ref = ref_to("APIService", METRICS_API, None)
     api = snapshot.find(ref) if ref else None
-    available = condition(status_of(api.object), "Available") if api else {}
+    available = condition_of(status_of(api.object), "Available") if api else {}
     if api is None or reason != "FailedGetResourceMetric" or available.get("status") != "False":
         return None
     server = _behind(snapshot, api)
@@ -242,7 +242,7 @@ def _metric_names(scaler: ObservedObject) -> str:
 
 def _at_maximum(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault | None:
     """At its maximum, and what it measures is still above the target."""
-    found = condition(status_of(scaler.object), "ScalingLimited")
+    found = condition_of(status_of(scaler.object), "ScalingLimited")
     if (found.get("status"), found.get("reason")) != ("True", "TooManyReplicas"):
         return None
     over = _over(scaler)

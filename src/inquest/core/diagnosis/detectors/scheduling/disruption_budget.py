@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from inquest.core.cluster.selectors import labels_of, selects
+from inquest.core.cluster.selectors import labels_of, selector_selects
 from inquest.core.diagnosis.detectors.reading import cited, limited
 from inquest.core.diagnosis.detectors.scheduling.node_reading import is_cordoned
 from inquest.core.diagnosis.detectors.workload_reading import (
@@ -78,7 +78,7 @@ def _never_allows(budget: ObservedObject) -> bool:
 def _pods(snapshot: Snapshot, budget: ObservedObject) -> list[ObservedObject]:
     selector = spec_of(budget.object).get("selector") or {}
     same = (each for each in live_pods(snapshot) if each.namespace == budget.namespace)
-    return [each for each in same if not selector or selects(selector, labels_of(each.object))]
+    return [each for each in same if not selector or selector_selects(selector, labels_of(each.object))]
 
 
 def _wait(

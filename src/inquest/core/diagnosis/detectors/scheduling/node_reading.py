@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.detectors.workload_reading import listed, live_pods, spec_of, status_of
 from inquest.core.evidence.evidence import Json, ObservedObject
@@ -117,7 +117,7 @@ def _compares(operator: str, value: str | None, values: list[str]) -> bool:
 
 def allocatable(node: Json, resource: str) -> float | None:
     """What a node has of a resource for pods, None where it does not say."""
-    return quantity((status_of(node).get("allocatable") or {}).get(resource))
+    return parse_quantity((status_of(node).get("allocatable") or {}).get(resource))
 
 
 def requested(pod: Json, resource: str) -> float:
@@ -128,7 +128,7 @@ def requested(pod: Json, resource: str) -> float:
 
 def _ask(container: Json, resource: str) -> float:
     resources = container.get("resources") or {}
-    return quantity((resources.get("requests") or {}).get(resource)) or 0.0
+    return parse_quantity((resources.get("requests") or {}).get(resource)) or 0.0
 
 
 def taken(snapshot: Snapshot, node: str, resource: str) -> float:

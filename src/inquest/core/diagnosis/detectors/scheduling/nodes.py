@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from inquest.core.cluster.objects import condition, moment
+from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     NOT_READY,
     Broken,
@@ -91,13 +91,13 @@ AILMENTS: Final = (
 def node_not_ready(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each node whose Ready condition is not True, by what its message says."""
     for node in snapshot.of_kind("Node"):
-        ready = condition(status_of(node.object), "Ready")
+        ready = condition_of(status_of(node.object), "Ready")
         if ready and ready.get("status") != "True" and _counts(snapshot, node, ready):
             yield _not_ready(snapshot, node, ready)
 
 
 def _counts(snapshot: Snapshot, node: ObservedObject, found: Json) -> bool:
-    born = moment(node.object.get("metadata", {}).get("creationTimestamp"))
+    born = parse_time(node.object.get("metadata", {}).get("creationTimestamp"))
     joined = born is None or snapshot.taken_at - born >= JOINING
     going = node.object.get("metadata", {}).get("deletionTimestamp")
     return joined and not going and has_lasted(found, snapshot.taken_at, GRACE)
@@ -141,7 +141,7 @@ def _lease(snapshot: Snapshot, node: str) -> ObservedObject | None:
 
 
 def _renewed(lease: ObservedObject | None) -> datetime | None:
-    return moment((lease.object.get("spec") or {}).get("renewTime")) if lease else None
+    return parse_time((lease.object.get("spec") or {}).get("renewTime")) if lease else None
 
 
 def _silent_for(snapshot: Snapshot, lease: ObservedObject | None) -> timedelta | None:
@@ -165,21 +165,21 @@ def _pods_on(snapshot: Snapshot, node: str) -> list[str]:
 
 
 def _is_down(pod: ObservedObject) -> bool:
-    return condition(status_of(pod.object), "Ready").get("status") == "False"
+    return condition_of(status_of(pod.object), "Ready").get("status") == "False"
 
 
 def node_ailing(snapshot: Snapshot) -> Iterable[Finding]:
     """Pressure and the other conditions of a node that are true and should not be."""
     for node in snapshot.of_kind("Node"):
         for ailment in AILMENTS:
-            found = condition(status_of(node.object), ailment.type)
+            found = condition_of(status_of(node.object), ailment.type)
             if found.get("status") == "True" and (_counts(snapshot, node, found) or _is_old(snapshot, found)):
                 yield _ailing(snapshot, node, ailment, found)
 
 
 def _is_old(snapshot: Snapshot, found: Json) -> bool:
     """A node that was made anew under its old name brings its ailments along: those are no matter of joining."""
-    at = moment(found.get("lastTransitionTime"))
+    at = parse_time(found.get("lastTransitionTime"))
     return at is not None and snapshot.taken_at - at >= JOINING
 
 
@@ -335,7 +335,7 @@ def _is_lost(snapshot: Snapshot, name: str) -> bool:
     """Whether nobody hears from the node: its pods are not ready for want of news."""
     ref = ref_to("Node", name, None)
     node = snapshot.find(ref) if ref else None
-    return node is not None and condition(status_of(node.object), "Ready").get("status") == "Unknown"
+    return node is not None and condition_of(status_of(node.object), "Ready").get("status") == "Unknown"
 
 
 def _agent(snapshot: Snapshot, trouble: Broken, category: str, effect: str) -> Finding:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition
-from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.objects import condition_of
+from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.network.network_reading import addresses, service_named
 from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
@@ -104,7 +104,7 @@ def refusals(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
 
 def _in_conditions(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     for found in snapshot.of_kind("Deployment", "ReplicaSet"):
-        failure = condition(status_of(found.object), "ReplicaFailure")
+        failure = condition_of(status_of(found.object), "ReplicaFailure")
         owner = workload_named(snapshot, found.kind, found.name, found.namespace)
         if failure.get("status") == "True" and owner:
             yield QuotaRefusal(str(failure.get("message") or "")[:4000], found, owner, event=False)
@@ -178,7 +178,7 @@ def _tightest(match: re.Match[str]) -> tuple[str, str]:
 
 
 def _passes(match: re.Match[str], name: str) -> bool:
-    used, asked, top = (quantity(_amounts(match[word]).get(name)) for word in ("used", "requested", "limited"))
+    used, asked, top = (parse_quantity(_amounts(match[word]).get(name)) for word in ("used", "requested", "limited"))
     return used is not None and asked is not None and top is not None and used + asked > top
 
 
@@ -261,7 +261,7 @@ def _limit_range(
     for each in ranges:
         for row in listed(spec_of(each.object), "limits"):
             value = (row.get(bound) or {}).get(resource)
-            if row.get("type") == kind and value is not None and quantity(value) == quantity(limit):
+            if row.get("type") == kind and value is not None and parse_quantity(value) == parse_quantity(limit):
                 return each
     return ranges[0] if len(ranges) == 1 else None
 
@@ -287,7 +287,7 @@ def _amounts_of(quota: ObservedObject) -> tuple[Json, Json]:
 
 def _is_used_up(quota: ObservedObject, resource: str) -> bool:
     hard, taken = _amounts_of(quota)
-    top, used = quantity(hard.get(resource)), quantity(taken.get(resource))
+    top, used = parse_quantity(hard.get(resource)), parse_quantity(taken.get(resource))
     return top is not None and used is not None and used >= top
 
 
@@ -327,7 +327,7 @@ SMALL_ROOM: Final = 2.0**30
 def _claim_findings(snapshot: Snapshot) -> Iterator[Finding]:
     """A pod that waits for a claim that does not exist, where the quota had no room for one."""
     for pod in live_pods(snapshot):
-        said = str(condition(status_of(pod.object), "PodScheduled").get("message") or "")[:4000]
+        said = str(condition_of(status_of(pod.object), "PodScheduled").get("message") or "")[:4000]
         match = _NO_CLAIM.search(said)
         for quota in snapshot.of_kind("ResourceQuota") if match else ():
             resource = _full_of_storage(quota) if quota.namespace == pod.namespace else ""
@@ -339,7 +339,7 @@ def _full_of_storage(quota: ObservedObject) -> str:
     """The storage resource of a quota that has no room for another claim."""
     hard, used = _amounts_of(quota)
     for resource, top in hard.items():
-        room = (quantity(top) or 0.0) - (quantity(used.get(resource)) or 0.0)
+        room = (parse_quantity(top) or 0.0) - (parse_quantity(used.get(resource)) or 0.0)
         counts = resource.endswith("persistentvolumeclaims")
         if (counts and room < 1) or (resource.endswith("requests.storage") and room < SMALL_ROOM):
             return str(resource)
@@ -402,7 +402,7 @@ def _no_room_for_pod(quota: ObservedObject, workload: ObservedObject) -> str:
     hard, used = _amounts_of(quota)
     for resource, top in hard.items():
         asked = _asked(workload, str(resource))
-        most, now = quantity(top), quantity(used.get(resource))
+        most, now = parse_quantity(top), parse_quantity(used.get(resource))
         if asked and most is not None and now is not None and now + asked > most:
             return str(resource)
     return ""
@@ -414,7 +414,7 @@ def _asked(workload: ObservedObject, resource: str) -> float:
     level, _, name = resource.partition(".")
     level, name = (level, name) if level in _LEVELS else ("requests", resource)
     containers = listed(pod_spec_of(workload.object), "containers")
-    return sum(quantity(((each.get("resources") or {}).get(level) or {}).get(name)) or 0.0 for each in containers)
+    return sum(parse_quantity(((each.get("resources") or {}).get(level) or {}).get(name)) or 0.0 for each in containers)
 
 
 def _reckoned_finding(snapshot: Snapshot, quota: ObservedObject, resource: str, workload: ObservedObject) -> Finding:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.core.cluster.relations import controller_of
-from inquest.core.cluster.selectors import annotations_of, drives, labels_of, selects, template_of
+from inquest.core.cluster.selectors import annotations_of, is_scaled_by, labels_of, selector_selects, template_of
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
     backend_names,
@@ -151,7 +151,7 @@ def _autoscaler(snapshot: Snapshot, workload: ObservedObject) -> Iterator[Expect
     """One that may itself go to zero expects nothing."""
     for scaler in snapshot.of_kind("HorizontalPodAutoscaler"):
         minimum = spec_of(scaler.object).get("minReplicas", 1)
-        if scaler.namespace == workload.namespace and drives(scaler.object, ref_of(workload.object)) and minimum:
+        if scaler.namespace == workload.namespace and is_scaled_by(scaler.object, ref_of(workload.object)) and minimum:
             words = f"{ref_of(scaler.object).display} keeps at least {minimum} and is switched off by it"
             yield ExpectedPods(
                 words,
@@ -200,7 +200,9 @@ def _budgets(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedP
     labels = labels_of(template_of(workload.object))
     for budget in snapshot.of_kind("PodDisruptionBudget"):
         wanted = spec_of(budget.object).get("minAvailable")
-        mine = budget.namespace == workload.namespace and selects(spec_of(budget.object).get("selector") or {}, labels)
+        mine = budget.namespace == workload.namespace and selector_selects(
+            spec_of(budget.object).get("selector") or {}, labels
+        )
         if mine and wanted not in (None, 0, "0%", "0"):
             words = f"{ref_of(budget.object).display} wants {wanted} of its pods kept"
             yield ExpectedPods(words, 0.8, cite(snapshot, budget, quoted("minAvailable", wanted)), "", _number(wanted))

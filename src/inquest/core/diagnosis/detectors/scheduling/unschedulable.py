@@ -16,8 +16,8 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import selectors_added
-from inquest.core.cluster.objects import condition, moment
-from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.objects import condition_of, parse_time
+from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field, strongest
 from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
@@ -161,7 +161,7 @@ def unschedulable(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for pod in live_pods(snapshot):
-        verdict = condition(status_of(pod.object), "PodScheduled")
+        verdict = condition_of(status_of(pod.object), "PodScheduled")
         if _is_refused(pod.object, verdict, snapshot):
             yield _finding(snapshot, pod, str(verdict.get("message") or "")[:MAX_MESSAGE])
         elif _is_ignored(pod.object, verdict, snapshot):
@@ -175,7 +175,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 def _is_refused(pod: Json, verdict: Json, snapshot: Snapshot) -> bool:
     if (verdict.get("status"), verdict.get("reason")) != ("False", "Unschedulable"):
         return False
-    born = moment(pod.get("metadata", {}).get("creationTimestamp"))
+    born = parse_time(pod.get("metadata", {}).get("creationTimestamp"))
     return not spec_of(pod).get("nodeName") and (born is None or snapshot.taken_at - born >= GRACE)
 
 
@@ -503,7 +503,7 @@ def _text_of(value: object) -> str:
 def _largest(pod: Json, resource: str) -> tuple[str, str]:
     """The container that asks for most of a resource, and how much."""
     asks = [(str(spec.get("name")), str(_request(spec, resource))) for spec in listed(spec_of(pod), "containers")]
-    return max(asks, key=lambda ask: quantity(ask[1]) or 0.0, default=("", ""))
+    return max(asks, key=lambda ask: parse_quantity(ask[1]) or 0.0, default=("", ""))
 
 
 def _request(spec: Json, resource: str) -> object:

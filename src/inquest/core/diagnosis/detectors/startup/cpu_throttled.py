@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.diagnosis.detectors.reading import (
     Container,
     cited,
@@ -64,7 +64,7 @@ def cpu_throttled(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _findings(snapshot: Snapshot, own: Collection[ObservedObject]) -> Iterator[Finding]:
     for container in every_container(snapshot):
-        limit = quantity(container.limit("cpu"))
+        limit = parse_quantity(container.limit("cpu"))
         if limit and container.is_running and not is_going(container.pod):
             used, late, said = _used(snapshot, container, limit), _late(snapshot, container), _said(snapshot, container)
             told = _told(snapshot, container, limit, own)
@@ -94,7 +94,7 @@ def _used(snapshot: Snapshot, container: Container, limit: float) -> Sign | None
             listed = seen.object.get("containers") or ()
             usage: Json = next((each for each in listed if each.get("name") == container.name), {})
             cpu = str((usage.get("usage") or {}).get("cpu") or "")
-            if (quantity(cpu) or 0.0) >= limit * _AT_LIMIT:
+            if (parse_quantity(cpu) or 0.0) >= limit * _AT_LIMIT:
                 return Sign(f"uses {cpu}", cited(snapshot, seen.evidence, f'"cpu":"{cpu}"'))
     return None
 
@@ -139,7 +139,7 @@ def _told(snapshot: Snapshot, container: Container, limit: float, own: Collectio
     """The Signal itself says so of its target: then it is the container with the tightest limit."""
     if not snapshot.about_throttling or container.pod not in own:
         return None
-    limits = (quantity(each.limit("cpu")) for each in containers_of(container.pod) if each.is_running)
+    limits = (parse_quantity(each.limit("cpu")) for each in containers_of(container.pod) if each.is_running)
     tightest = limit == min(each for each in limits if each)
     return Sign("is throttled, as the Signal says", ()) if tightest else None
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import is_recent, moment
+from inquest.core.cluster.objects import is_recent, parse_time
 from inquest.core.diagnosis.detectors.logs.causes import cause_of_end, summary_of
 from inquest.core.diagnosis.detectors.logs.view import LogCause, command_of, view_of
 from inquest.core.diagnosis.detectors.logs.words import telling_line
@@ -118,7 +118,7 @@ def _is_up(container: Container, end: Json, snapshot: Snapshot) -> bool:
 
 def _outlives(container: Container, end: Json, snapshot: Snapshot) -> bool:
     """Whether it has run for longer than the run before it, or for a while; where that is not said, it has."""
-    began, before, ended = container.started, moment(end.get("startedAt")), moment(end.get("finishedAt"))
+    began, before, ended = container.started, parse_time(end.get("startedAt")), parse_time(end.get("finishedAt"))
     if began is None or before is None or ended is None:
         return True
     return snapshot.taken_at - began > min(ended - before + _LOOK, _A_WHILE)

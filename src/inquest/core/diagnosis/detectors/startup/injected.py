@@ -10,7 +10,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import injected_into
-from inquest.core.cluster.selectors import labels_of, selects
+from inquest.core.cluster.selectors import labels_of, selector_selects
 from inquest.core.diagnosis.detectors.reading import Container, culprit, ref_of
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -70,7 +70,7 @@ def _takes(snapshot: Snapshot, hook: Json, pod: ObservedObject) -> bool:
 
 def _fits(selector: Json | None, labels: Json) -> bool:
     """For a webhook an empty selector takes everything."""
-    return not selector or not any(selector.values()) or selects(selector, dict(labels))
+    return not selector or not any(selector.values()) or selector_selects(selector, dict(labels))
 
 
 def _makes_pods(rule: Json) -> bool:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition, is_recent, moment
+from inquest.core.cluster.objects import condition_of, is_recent, parse_time
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.reading import (
     cited,
@@ -118,7 +118,7 @@ def _finding(
 
 def _job(snapshot: Snapshot, job: ObservedObject) -> Iterator[Finding]:
     spec, status = job.object.get("spec") or {}, job.object.get("status") or {}
-    failed = condition(status, "Failed")
+    failed = condition_of(status, "Failed")
     recent = is_recent(failed.get("lastTransitionTime"), snapshot.taken_at, _OVER)
     if failed.get("status") != "True" or not recent or is_made_good(snapshot, job):
         return
@@ -143,7 +143,7 @@ def _beside(snapshot: Snapshot, pod: ObservedObject) -> Iterator[Finding]:
     own = [each for each in containers_of(pod) if not each.init]
     done = [each for each in own if each.ended.get("exitCode") == 0]
     left = [each for each in own if each.is_running]
-    ended = [at for each in done if (at := moment(each.ended.get("finishedAt")))]
+    ended = [at for each in done if (at := parse_time(each.ended.get("finishedAt")))]
     job = snapshot.find(culprit_job) if (culprit_job := _job_of(pod)) else None
     if job is None or not left or not ended or snapshot.taken_at - max(ended) < _LINGERS or is_going(pod):
         return
@@ -205,8 +205,8 @@ def _told_by_events(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Findin
 
 def _counts(snapshot: Snapshot, cron: ObservedObject, event: ObservedObject) -> bool:
     """Not older than two days, and nothing was started since."""
-    started = moment((cron.object.get("status") or {}).get("lastScheduleTime"))
-    at = moment(event.object.get("lastTimestamp") or event.object.get("eventTime"))
+    started = parse_time((cron.object.get("status") or {}).get("lastScheduleTime"))
+    at = parse_time(event.object.get("lastTimestamp") or event.object.get("eventTime"))
     return is_fresh(snapshot, event, _EVENT_AGE) and not (started and at and started > at)
 
 
@@ -260,14 +260,14 @@ def _blocked(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
         return
     names = {str(each.get("name")) for each in status.get("active") or ()}
     for job in (each for each in snapshot.of_kind("Job") if each.namespace == cron.namespace and each.name in names):
-        began = moment((job.object.get("status") or {}).get("startTime"))
+        began = parse_time((job.object.get("status") or {}).get("startTime"))
         if began and _hangs(job, snapshot.taken_at - began, period):
             yield _hanging(snapshot, cron, job, began)
 
 
 def _hangs(job: ObservedObject, ran: timedelta, period: timedelta) -> bool:
     status = job.object.get("status") or {}
-    done = any(condition(status, word).get("status") == "True" for word in ("Complete", "Failed"))
+    done = any(condition_of(status, word).get("status") == "True" for word in ("Complete", "Failed"))
     return not done and bool(status.get("active")) and ran > period * _STUCK_RUNS
 
 

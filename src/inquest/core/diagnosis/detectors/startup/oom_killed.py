@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from inquest.core.cluster.objects import is_recent
-from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.diagnosis.detectors.reading import (
     Container,
     cited,
@@ -184,7 +184,7 @@ def _heap(snapshot: Snapshot, container: Container, limit: str) -> dict[str, str
     """The heap that the process may use, where that alone is as much as the limit."""
     place = next((found for word in ("-Xmx", "--max-old-space-size") if (found := _flagged(container, word))), "")
     match = _HEAP.search(place)
-    top = quantity(limit)
+    top = parse_quantity(limit)
     if match is None or top is None:
         return {}
     size = _bytes(match["java"]) if match["java"] else float(match["node"]) * 1024**2
@@ -227,8 +227,8 @@ def _figure(match: re.Match[str]) -> float:
 
 def _creeps_to_limit(snapshot: Snapshot, container: Container) -> bool:
     """Not killed yet: nearly at its limit, and its log shows that it grows."""
-    top = quantity(container.limit("memory"))
-    used = quantity(_usage(snapshot, container)[0])
+    top = parse_quantity(container.limit("memory"))
+    used = parse_quantity(_usage(snapshot, container)[0])
     return bool(top and used and used >= top * _AT_LIMIT and _leaks(snapshot, container))
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from inquest.core.cluster.objects import event_moment, is_recent, moment
-from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.objects import event_moment, is_recent, parse_time
+from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.diagnosis.detectors.reading import (
     Container,
     cited,
@@ -405,7 +405,7 @@ def _grace(container: Container) -> float:
 
 def _lasted(container: Container) -> float | None:
     end = container.last_ended or container.ended
-    began, ended = moment(end.get("startedAt")), moment(end.get("finishedAt"))
+    began, ended = parse_time(end.get("startedAt")), parse_time(end.get("finishedAt"))
     return (ended - began).total_seconds() if began and ended else None
 
 
@@ -423,7 +423,7 @@ def _is_starting_up(snapshot: Snapshot, container: Container) -> bool:
 def _too_short(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     """A timeout of a second or two that is not met; with a tiny CPU limit that is the reason instead."""
     timeout = _number(failure.probe, "timeoutSeconds", 1)
-    cpu = quantity(failure.container.limit("cpu"))
+    cpu = parse_quantity(failure.container.limit("cpu"))
     if (
         not _TIMEOUT.search(failure.why)
         or timeout > 2

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition, event_moment, moment
-from inquest.core.cluster.quantities import quantity
+from inquest.core.cluster.objects import condition_of, event_moment, parse_time
+from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.diagnosis.detectors.network.network_reading import lines_of
 from inquest.core.diagnosis.detectors.platform.bindings import size_to_grow
 from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
@@ -164,7 +164,7 @@ def _not_grown(snapshot: Snapshot) -> Iterator[Finding]:
         event = next(iter(events_on(snapshot, claim, *_RESIZE_FAILED)), None)
         asked = str(((spec_of(claim.object).get("resources") or {}).get("requests") or {}).get("storage") or "")
         has = str((status_of(claim.object).get("capacity") or {}).get("storage") or "")
-        if event is not None and (quantity(has) or 0) < (quantity(asked) or 0):
+        if event is not None and (parse_quantity(has) or 0) < (parse_quantity(asked) or 0):
             yield _growth(snapshot, claim, event, asked, has)
 
 
@@ -220,9 +220,9 @@ def _is_fresh(snapshot: Snapshot, pod: ObservedObject) -> bool:
 
 
 def _evicted_at(snapshot: Snapshot, pod: ObservedObject) -> datetime | None:
-    target = condition(status_of(pod.object), "DisruptionTarget")
+    target = condition_of(status_of(pod.object), "DisruptionTarget")
     events = [event_moment(each.object) for each in events_on(snapshot, pod, "Evicted")]
-    known = [moment(target.get("lastTransitionTime")), *events, moment(status_of(pod.object).get("startTime"))]
+    known = [parse_time(target.get("lastTransitionTime")), *events, parse_time(status_of(pod.object).get("startTime"))]
     return next((each for each in known if each is not None), None)
 
 

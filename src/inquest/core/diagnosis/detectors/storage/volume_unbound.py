@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.quantities import quantity
-from inquest.core.cluster.selectors import annotations_of, labels_of, selects
+from inquest.core.cluster.quantities import parse_quantity
+from inquest.core.cluster.selectors import annotations_of, labels_of, selector_selects
 from inquest.core.diagnosis.detectors.reading import cited, limited
 from inquest.core.diagnosis.detectors.workload_reading import (
     age_seconds,
@@ -261,7 +261,7 @@ def _differences(claim: ObservedObject, volume: ObservedObject) -> list[tuple[st
     found: list[tuple[str, str, str, str]] = []
     asked = ((wanted.get("resources") or {}).get("requests") or {}).get("storage")
     room = (has.get("capacity") or {}).get("storage")
-    if (quantity(asked) or 0.0) > (quantity(room) or 0.0):
+    if (parse_quantity(asked) or 0.0) > (parse_quantity(room) or 0.0):
         found.append(("spec.resources.requests.storage", str(asked), str(room), "capacity"))
     modes, offered = ([str(mode) for mode in each.get("accessModes") or ()] for each in (wanted, has))
     if not set(modes) <= set(offered):
@@ -270,7 +270,7 @@ def _differences(claim: ObservedObject, volume: ObservedObject) -> list[tuple[st
         one, other = str(wanted.get("storageClassName") or ""), str(has.get("storageClassName") or "none")
         found.append(("spec.storageClassName", one, other, "storageClass"))
     chosen = wanted.get("selector") or {}
-    if chosen and not selects(chosen, labels_of(volume.object)):
+    if chosen and not selector_selects(chosen, labels_of(volume.object)):
         labels = ",".join(f"{key}={value}" for key, value in labels_of(volume.object).items())
         found.append(("spec.selector", _selector_text(chosen), labels or "no labels", "selector"))
     if (wanted.get("volumeMode") or "Filesystem") != (has.get("volumeMode") or "Filesystem"):
