@@ -29,7 +29,8 @@ from benchmarks.load import percentile
 from benchmarks.report import MEGABYTE, Row
 from benchmarks.watching import cpu_seconds
 from hack import postgres
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
+from inquest.datastorage.store.opening import open_database
 
 API: Final = "/api/v1"
 ROWS: Final = 1_000_000

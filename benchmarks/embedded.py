@@ -48,7 +48,8 @@ async def _after_questions(url: str, count: int) -> float:
 
     from benchmarks.datastorage import API, reads
     from inquest.datastorage.app import create_app
-    from inquest.datastorage.store.database import migrate_database, open_database
+    from inquest.datastorage.store.database import migrate_database
+    from inquest.datastorage.store.opening import open_database
 
     database = open_database(url)
     await migrate_database(database)

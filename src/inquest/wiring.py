@@ -305,7 +305,8 @@ async def _datastorage(
         stack.push_async_callback(client.close)
         return client
     from inquest.datastorage.app import create_app  # imported late: a service elsewhere spares a sixth of the memory
-    from inquest.datastorage.store.database import open_database, prepare
+    from inquest.datastorage.store.database import prepare
+    from inquest.datastorage.store.opening import open_database
 
     database = open_database(chosen.database)
     stack.push_async_callback(database.close)
@@ -480,10 +481,10 @@ def door_for_readers(wired: Adapters) -> EvidenceServer | None:
     ports = wired.conductor.ports
     if not ports.settings.evidence.enabled:
         return None
-    from inquest.server.evidence.case_files import CaseReader as Files
+    from inquest.server.evidence.case_files import CaseReader
     from inquest.server.evidence.server import EvidenceServer
 
-    files = Files(ports.status, ports.journal, wired.kept)
+    files = CaseReader(ports.status, ports.journal, wired.kept)
     return EvidenceServer(files, wired.kube.rights(), ports.cluster, wired.clock, ports.settings.evidence)
 
 

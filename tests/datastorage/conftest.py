@@ -20,7 +20,8 @@ from sqlalchemy import Connection, Executable
 from hack import postgres
 from hack.postgres import NoPostgres, Postgres
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import Database, migrate_database, open_database
+from inquest.datastorage.store.database import Database, migrate_database
+from inquest.datastorage.store.opening import open_database
 
 NOW = datetime(2026, 5, 13, 12, 0, tzinfo=UTC)
 

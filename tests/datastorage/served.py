@@ -19,7 +19,8 @@ from starlette.applications import Starlette
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
+from inquest.datastorage.store.opening import open_database
 
 START_SECONDS = 180
 STOP_SECONDS = 60

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import open_database
+from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.store.tables import audit_events
 from inquest.datastorage.wire.types import instant_text
 from tests.datastorage.conftest import NOW, Site

@@ -28,7 +28,8 @@ from schemathesis.specs.openapi.checks import (
 from starlette.routing import Route
 
 from inquest.datastorage.app import API, NOT_BUILT, create_app
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
+from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.wire.openapi import OPERATIONS, openapi_document
 from inquest.serving.http import serve_app
 from tests.datastorage.conftest import Site

@@ -13,7 +13,7 @@ import pytest
 from inquest.datastorage.app import create_app
 from inquest.datastorage.domain.identity import content_hash, workflow_id
 from inquest.datastorage.store.catalogue import ENABLED_AGAIN
-from inquest.datastorage.store.database import open_database
+from inquest.datastorage.store.opening import open_database
 from tests.datastorage.conftest import Site
 from tests.datastorage.samples import API, CONTEXT, LABELS, add_action_type, add_workflow, content
 

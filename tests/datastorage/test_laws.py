@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inquest.datastorage.domain.scoring import Offer, Query, WorkflowLabelSet, is_gated, ranked_offers
 from inquest.datastorage.store import archive
 from inquest.datastorage.store.audit import AuditLog
-from inquest.datastorage.store.database import open_database
+from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.wire.audit_events import StoredEvent
 from tests.datastorage.conftest import NOW, Site
 

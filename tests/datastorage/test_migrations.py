@@ -15,8 +15,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, insert, select, text
 
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
 from inquest.datastorage.store.indexes import indexed_tables
+from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.store.schema import NEWEST, migrations
 from inquest.errors import Misconfigured
 from tests.datastorage.conftest import Site
@@ -216,7 +217,8 @@ def _loads_alembic(file: Path) -> bool:
     """Whether a process of its own that opens this database has asked Alembic."""
     program = f"""
 import asyncio, sys
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
+from inquest.datastorage.store.opening import open_database
 
 async def main():
     database = open_database("sqlite:///{file}")

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from inquest.datastorage.store import backup
-from inquest.datastorage.store.database import open_database, prepare
+from inquest.datastorage.store.database import prepare
+from inquest.datastorage.store.opening import open_database
 
 
 def modes(folder: Path) -> dict[str, str]:

@@ -13,7 +13,8 @@ from typing import cast
 import pytest
 from sqlalchemy import Connection, QueuePool, text
 
-from inquest.datastorage.store.database import Database, migrate_database, open_database
+from inquest.datastorage.store.database import Database, migrate_database
+from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.store.sqlite import READERS
 
 REVISION = text("SELECT revision FROM catalog_revision")

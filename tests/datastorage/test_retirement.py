@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from inquest.datastorage.store import archive, bundle
 from inquest.datastorage.store.audit import AuditLog
-from inquest.datastorage.store.database import open_database
+from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.store.tables import audit_events
 from inquest.datastorage.wire.audit_events import StoredEvent
 from tests.datastorage.conftest import NOW, Site

@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
-from inquest.datastorage.store.database import open_database
+from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.store.tables import audit_events
 from inquest.errors import Misconfigured
 from inquest.serving.http import STOP_SIGNALS, Certificate, _listener, serve_app, stop_signal

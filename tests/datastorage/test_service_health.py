@@ -8,8 +8,9 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
 from inquest.datastorage.app import create_health_app
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
 from inquest.datastorage.store.indexes import indexed_tables
+from inquest.datastorage.store.opening import open_database
 from tests.datastorage.conftest import Clock
 
 

@@ -19,7 +19,8 @@ from inquest.controllers.catalogue.controller import CatalogueController
 from inquest.controllers.runtime.dispatcher import Dispatcher
 from inquest.controllers.runtime.request import ReconcileKey
 from inquest.core.redaction.redactor import Redactor
-from inquest.datastorage.store.database import open_database, prepare
+from inquest.datastorage.store.database import prepare
+from inquest.datastorage.store.opening import open_database
 from inquest.errors import Misconfigured
 from inquest.operator.process import Process
 from inquest.ports.kubernetes import Json, ResourceKind

@@ -24,7 +24,8 @@ from inquest.core.history.history import UNAVAILABLE
 from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app, unready_reason
 from inquest.datastorage.store import archive
-from inquest.datastorage.store.database import Database, migrate_database, open_database
+from inquest.datastorage.store.database import Database, migrate_database
+from inquest.datastorage.store.opening import open_database
 from inquest.errors import Unavailable
 from inquest.ports.datastorage import AuditEvent
 from tests.datastorage.conftest import Site

@@ -15,7 +15,8 @@ from sqlalchemy import Connection, QueuePool, text
 from sqlalchemy.exc import OperationalError
 
 from inquest.datastorage.app import database_problem
-from inquest.datastorage.store.database import Database, migrate_database, open_database
+from inquest.datastorage.store.database import Database, migrate_database
+from inquest.datastorage.store.opening import open_database
 
 MANY_ROWS = text("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300) SELECT x FROM n")
 REVISION = text("SELECT revision FROM catalog_revision")

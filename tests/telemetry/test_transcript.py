@@ -17,7 +17,8 @@ from inquest.core.redaction.redacted import seal
 from inquest.core.reporting import audit
 from inquest.datastorage.app import create_app
 from inquest.datastorage.domain import hash_chain
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
+from inquest.datastorage.store.opening import open_database
 from inquest.ports.datastorage import AuditEvent
 from tests.core import cases, talk
 

@@ -1,7 +1,6 @@
 """The contract: what Inquest's six kinds carry, and what follows from that alone.
 
-To be read in this order: `meta` (the frame of every kind), `shared` (words and types that several
-kinds use), `signal`, `investigation`, `approval`, `catalogue`, `execution` (the kinds), `conditions`,
-`names`, `rbac`, `admission`, `registry`, `generate` (the CRDs). Everything is a frozen value or a
-pure function of its arguments; nothing here talks to a cluster or reads a clock.
+Read `base` (the frame of every kind), `types` and `refs` (words and references that several kinds use), the kinds
+(`signal`, `investigation` with `findings`, `approval`, `catalogue`, `execution`), `conditions`, `names`, `registry`,
+and `manifests`, which makes CRDs, policies and roles of them. Pure: nothing here talks to a cluster or reads a clock.
 """

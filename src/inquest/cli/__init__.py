@@ -1,1 +1,1 @@
-"""The command line: `inquest run` and what people ask of it."""
+"""The command line: `inquest run` and what people ask of it. Each command parses, calls, prints; it decides nothing."""

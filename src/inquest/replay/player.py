@@ -37,7 +37,8 @@ from inquest.core.redaction.redactor import Redactor
 from inquest.core.reporting.archive import replay_case
 from inquest.core.reporting.status import status_changes
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
+from inquest.datastorage.store.opening import open_database
 from inquest.errors import Misconfigured, NotRecorded
 from inquest.gather.tools.context import Backends
 from inquest.gather.tools.toolset import Toolset

@@ -21,7 +21,8 @@ from starlette.middleware import Middleware
 from inquest.adapters.clock import SystemClock
 from inquest.core.redaction.redactor import Redactor
 from inquest.datastorage.app import create_app, create_health_app
-from inquest.datastorage.store.database import Database, migrate_database, open_database, unusable_database
+from inquest.datastorage.store.database import Database, migrate_database, unusable_database
+from inquest.datastorage.store.opening import open_database
 from inquest.errors import Misconfigured
 from inquest.serving.http import Certificate, metrics_app, serve_app, stop_signal
 from inquest.serving.login import Reviewer

@@ -19,7 +19,8 @@ from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given_credentials
 from inquest.api.manifests.rbac import DATASTORAGE_CLIENT, DATASTORAGE_SERVICE, render_datastorage
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
+from inquest.datastorage.store.opening import open_database
 from tests.cluster.kube import Cluster, Kubectl, eventually
 from tests.datastorage.samples import llm_request
 

@@ -22,7 +22,8 @@ from inquest.core.history.history import UNAVAILABLE
 from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app
 from inquest.datastorage.store import archive
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
+from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.store.tables import audit_events
 from inquest.errors import Retryable
 from tests.datastorage.conftest import throwaway_postgres

@@ -15,7 +15,8 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store.database import migrate_database, open_database
+from inquest.datastorage.store.database import migrate_database
+from inquest.datastorage.store.opening import open_database
 from inquest.ports.datastorage import AuditEvent
 
 BATCH = 5

@@ -17,7 +17,8 @@ from inquest.cli.cases.records import in_pod
 from inquest.cli.output import print_lines, print_warning
 from inquest.datastorage.domain.hash_chain import BrokenLink
 from inquest.datastorage.store import archive, bundle
-from inquest.datastorage.store.database import Database, open_database
+from inquest.datastorage.store.database import Database
+from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.wire.types import instant_from_text, instant_text
 from inquest.errors import Misconfigured, Unavailable
 from inquest.settings.settings import Settings

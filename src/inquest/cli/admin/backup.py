@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from inquest.datastorage.store import backup as store_backup
-from inquest.datastorage.store.backup import CopyFailed, back_up
+from inquest.datastorage.store.backup import CopyFailed, back_up, restore_backup
 from inquest.errors import Misconfigured
 from inquest.settings.settings import Settings
 
@@ -35,7 +34,7 @@ def restore(file: Path, /, *, settings: Path | None = None) -> None:
     settings
         YAML file; `INQUEST_…` environment variables beat it.
     """
-    _done(store_backup.restore_backup, file, settings)
+    _done(restore_backup, file, settings)
     print(f"{file} is in place: start the service")
 
 

@@ -13,9 +13,9 @@ from inquest.controllers.investigation.claim import CaseClaim
 from inquest.controllers.journal import Log
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts, outcome
-from inquest.core.case import transitions as case_transitions
 from inquest.core.case.case import Case
 from inquest.core.case.journal import load_fact
+from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.remediation import proposal
 from inquest.errors import InvalidTransition, Tampered
 from inquest.ports.kubernetes import Json
@@ -63,7 +63,7 @@ async def close_case(ports: ControllerPorts, verdict: outcome.Conclusion) -> fac
 def fold_journal(journal: Log) -> Case:
     """The case that a journal holds; Tampered where it is not one that this product could have written."""
     try:
-        return case_transitions.fold_case(load_fact(entry.payload) for entry in journal.entries)
+        return fold_case(load_fact(entry.payload) for entry in journal.entries)
     except (InvalidTransition, ValidationError) as error:
         raise Tampered(f"the journal makes no case: {type(error).__name__}") from error
 
@@ -71,6 +71,6 @@ def fold_journal(journal: Log) -> Case:
 def must_be_readable(case: Case, payload: Json) -> None:
     """What is about to be written must be readable afterwards: a slot cannot be taken back."""
     try:
-        case_transitions.advance_case(case, load_fact(payload))
+        advance_case(case, load_fact(payload))
     except (InvalidTransition, ValidationError) as error:
         raise Tampered(f"a fact that could not be read back was not written: {error}"[:500]) from error

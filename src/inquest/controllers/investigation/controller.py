@@ -101,7 +101,7 @@ from inquest.core.reporting import metrics as reporting_metrics
 from inquest.core.reporting import notices
 from inquest.core.reporting.conditions import condition_values
 from inquest.core.reporting.events import case_events
-from inquest.core.reporting.metrics import case_spans, log_lines
+from inquest.core.reporting.metrics import case_measures, case_spans, log_lines
 from inquest.core.reporting.status import status_changes
 from inquest.core.reporting.status_budget import trim_status
 from inquest.core.signals.holds import next_allowed
@@ -573,7 +573,7 @@ class InvestigationController:
     def _account(self, work: CaseWork) -> None:
         """What the new fact adds to metrics, log and trace: once, by whoever recorded it."""
         inv, tools = work.investigation, self._offered(work)
-        for measure in reporting_metrics.case_measures(work.case, tools):
+        for measure in case_measures(work.case, tools):
             count_measure(measure)
         for line in log_lines(work.case, tools):
             log.info(line.event, investigation=inv.name, namespace=inv.namespace, **line.fields)

@@ -47,8 +47,8 @@ from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.core.diagnosis.health import health_of
 from inquest.core.evidence.evidence import Health
-from inquest.core.history import history as history_of
 from inquest.core.history.chain_guards import ChainRules
+from inquest.core.history.history import UNAVAILABLE, History
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.reporting import notices
 from inquest.core.reporting.signal_notices import duplicates_notice, held_key, held_notice, repeated_notice, sender_of
@@ -748,14 +748,14 @@ def chain_rules(ports: ControllerPorts) -> ChainRules:
     )
 
 
-async def known_history(ports: ControllerPorts, resource: ResourceContext | None) -> history_of.History:
+async def known_history(ports: ControllerPorts, resource: ResourceContext | None) -> History:
     """What was done to a target before; a target without a spec to compare has no history to speak of."""
     if resource is None or not resource.spec_hash:
-        return history_of.History(available=True)
+        return History(available=True)
     try:
         return await ports.datastorage.history(resource.root, resource.spec_hash)
     except Retryable:
-        return history_of.UNAVAILABLE
+        return UNAVAILABLE
 
 
 async def resolved_time(ports: ControllerPorts, inv: Investigation) -> datetime | None:

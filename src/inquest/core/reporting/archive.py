@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from inquest.core.case import decide, facts
-from inquest.core.case import steps as case_steps
 from inquest.core.case.case import Case
 from inquest.core.case.facts import Fact
 from inquest.core.case.journal import dump_fact, load_fact
@@ -29,6 +28,7 @@ from inquest.core.case.steps import (
     Execute,
     Observed,
     RecheckTarget,
+    RecordFact,
     RequestApproval,
     ResolveContext,
     RunStreams,
@@ -153,7 +153,7 @@ class _Tape:
 
     def answer(self, step: Step) -> Fact:
         """The next answer, where it is one to this step."""
-        if isinstance(step, case_steps.RecordFact):
+        if isinstance(step, RecordFact):
             self._pass_over(step.fact)
             return step.fact
         upcoming = self._facts.pop(0) if self._facts else None

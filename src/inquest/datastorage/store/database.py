@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, text
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from inquest.datastorage.store.schema import upgrade_schema
@@ -74,18 +74,6 @@ class Database(ABC):
                 if attempt == WRITE_TRIES or not _is_race(error):
                     raise
         raise AssertionError("unreachable")
-
-
-def open_database(url: str) -> Database:
-    """`sqlite:///file` or `postgresql://…`; opens no connection. ValueError for another, or for one without a file."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite":
-        from inquest.datastorage.store.sqlite import SqliteDatabase
-
-        return SqliteDatabase(parsed)
-    from inquest.datastorage.store.postgres import PostgresDatabase
-
-    return PostgresDatabase(parsed)
 
 
 def _is_race(error: DBAPIError) -> bool:
