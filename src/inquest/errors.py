@@ -184,7 +184,7 @@ class Fenced(InquestError):
 
 
 class InvalidTransition(InquestError):
-    """A fact that the plot has no row for in this phase."""
+    """A fact that has no row in `TRANSITIONS` for this phase."""
 
     reason = "OutOfTurn"
 

@@ -1,4 +1,4 @@
-"""Settings to adapters to Conductor: opens everything and closes everything, in one place."""
+"""Settings to adapters to controllers: opens everything and closes everything, in one place."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ Offer = Callable[[ResourceKind, str, str, str], None]
 
 @dataclass(frozen=True)
 class Adapters:
-    """What is open: the conductor and what the process itself needs of the adapters."""
+    """What is open: the controllers, and what the process itself needs of the adapters."""
 
-    conductor: Reconcilers
+    reconcilers: Reconcilers
     kube: Clients
     clock: SystemClock
     replica: str
@@ -109,7 +109,7 @@ class CaseTools:
         return self._tools.schemas(invocation)
 
     async def run(self, invocation: Invocation, runs: tuple[ToolRun, ...], reach: Reach) -> tuple[ToolResult, ...]:
-        desk = ToolContext(
+        case_reader = ToolContext(
             self._backends,
             Scope(reach.namespace, reach.others),
             reach.filters,
@@ -119,7 +119,7 @@ class CaseTools:
             contexts=dict(known_answers(reach)),
             hints=reach.hints,
         )
-        return await self._tools.batch(invocation, runs, desk, seconds=reach.seconds)
+        return await self._tools.batch(invocation, runs, case_reader, seconds=reach.seconds)
 
 
 def context_tool(target_reader: TargetReader, datastorage: DataStorageClient) -> ResourceContextOf:
@@ -215,12 +215,12 @@ async def open_adapters(
             metrics=backends.metrics,
             alerts=alerts_of(settings, redactor, stack),
         )
-        yield Adapters(_conductor(ports), kube, clock, replica, policy.look, refused, datastorage)
+        yield Adapters(_reconcilers(ports), kube, clock, replica, policy.look, refused, datastorage)
 
 
 @dataclass
 class CountedReconcilers(Reconcilers):
-    """The conductor of crash tests: what its looks at cases ask of the ports is counted."""
+    """The controllers of crash tests: what their looks at cases ask of the ports is counted."""
 
     counter: Counter
 
@@ -229,7 +229,7 @@ class CountedReconcilers(Reconcilers):
         return {kind: self.counter.on_behalf(kind, look) for kind, look in super().looks.items()}
 
 
-def _conductor(ports: ControllerPorts) -> Reconcilers:
+def _reconcilers(ports: ControllerPorts) -> Reconcilers:
     if ports.settings.crash.log is None:
         return Reconcilers(ports)
     counter = Counter(ports.settings.crash)
@@ -449,15 +449,15 @@ def _endpoint(chosen: ModelSettings | EndpointSettings, on_key: Callable[[str], 
 
 
 @asynccontextmanager
-async def open_intake(wired: Adapters, redactor: Redactor) -> AsyncIterator[int | None]:
+async def open_intake(adapters: Adapters, redactor: Redactor) -> AsyncIterator[int | None]:
     """The intake, open meanwhile; gives its port, None where it is off. Misconfigured where it cannot be opened."""
-    ports = wired.conductor.ports
+    ports = adapters.reconcilers.ports
     chosen = ports.settings.intake
     if not chosen.enabled:
         yield None
         return
 
-    app = intake_app.create_app(ports, reviewer=_reviewer(chosen, wired.kube, ports.namespace, redactor))
+    app = intake_app.create_app(ports, reviewer=_reviewer(chosen, adapters.kube, ports.namespace, redactor))
     if chosen.tls_certificate is None and chosen.host not in LOOPBACK:
         log.warning("the intake speaks plain HTTP: tokens can be read on the way", host=chosen.host)
     certificate = (
@@ -467,25 +467,25 @@ async def open_intake(wired: Adapters, redactor: Redactor) -> AsyncIterator[int 
         yield port
 
 
-def watching_events(wired: Adapters) -> EventWatch | None:
+def watching_events(adapters: Adapters) -> EventWatch | None:
     """The watch of Warning events; None where it is off."""
-    ports = wired.conductor.ports
+    ports = adapters.reconcilers.ports
     if not ports.settings.intake.events.enabled:
         return None
 
-    return watch.EventWatch(ports, wired.kube.cluster)
+    return watch.EventWatch(ports, adapters.kube.cluster)
 
 
-def door_for_readers(wired: Adapters) -> EvidenceServer | None:
+def door_for_readers(adapters: Adapters) -> EvidenceServer | None:
     """The aggregated API by which cases are read; None where it is off."""
-    ports = wired.conductor.ports
+    ports = adapters.reconcilers.ports
     if not ports.settings.evidence.enabled:
         return None
     from inquest.server.evidence.case_files import CaseReader
     from inquest.server.evidence.server import EvidenceServer
 
-    files = CaseReader(ports.status, ports.journal, wired.kept)
-    return EvidenceServer(files, wired.kube.rights(), ports.cluster, wired.clock, ports.settings.evidence)
+    files = CaseReader(ports.status, ports.journal, adapters.kept)
+    return EvidenceServer(files, adapters.kube.rights(), ports.cluster, adapters.clock, ports.settings.evidence)
 
 
 def _reviewer(chosen: IntakeSettings, kube: Clients, namespace: str, redactor: Redactor) -> Reviewer | None:

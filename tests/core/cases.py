@@ -1,4 +1,4 @@
-"""Cases in a few words: builders of facts, and a world that performs steps as the conductor would."""
+"""Cases in a few words: builders of facts, and a world that performs steps as a controller would."""
 
 from __future__ import annotations
 
@@ -447,7 +447,7 @@ def resolved_halt() -> GuardResult:
 
 @dataclass
 class World:
-    """Performs a step as the conductor would: one fact for each, everything from what stands here."""
+    """Performs a step as a controller would: one fact for each, everything from what stands here."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = field(default_factory=lambda: (finding(),))

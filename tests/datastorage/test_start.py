@@ -79,18 +79,18 @@ async def test_a_case_that_waits_at_the_start_meets_a_full_catalogue(empty: Data
     kinds = ("RemediationApprovalRequest", "Advice", "WorkflowExecution", "Catalogue")
     looks = {"ActionType": catalogue.action_type, "RemediationWorkflow": catalogue.workflow}
     looks = {**dict.fromkeys(kinds, never), **looks, "Signal": triage, "Investigation": look}
-    conductor = SimpleNamespace(looks=looks, catalogue=catalogue, recall=recall)
-    wired: Any = SimpleNamespace(conductor=conductor, clock=SystemClock())
+    reconcilers = SimpleNamespace(looks=looks, catalogue=catalogue, recall=recall)
+    adapters: Any = SimpleNamespace(reconcilers=reconcilers, clock=SystemClock())
     process = Process(Settings(), Redactor(), too_many=())
-    dispatcher = Dispatcher(process._lanes(wired), SystemClock())
+    dispatcher = Dispatcher(process._lanes(adapters), SystemClock())
 
     for kind in ("Investigation", "Signal"):
         dispatcher.offer(ReconcileKey(kind, f"uid-{kind}", HOME, kind.lower()))
-    await process.begin(wired, dispatcher)
+    await process.begin(adapters, dispatcher)
     async with asyncio.timeout(BOUND):
         await triaged.wait()
         assert not looked.is_set(), "only cases wait for the catalogue"
-        filling = asyncio.create_task(process._fill_catalogue(wired))
+        filling = asyncio.create_task(process._fill_catalogue(adapters))
         await looked.wait()
     filling.cancel()
     await dispatcher.stop()

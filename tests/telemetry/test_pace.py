@@ -38,7 +38,7 @@ class Told:
 
 
 class Shown(InvestigationController):
-    """The conductor's loop around a case whose status is a list of moments."""
+    """The controller's loop around a case whose status is a list of moments."""
 
     def __init__(self, clock: HandClock, failing: bool = False) -> None:
         self.clock, self.notifier, self.failing = clock, Told(), failing

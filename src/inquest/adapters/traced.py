@@ -163,11 +163,13 @@ class ObservedTools(Toolset):
         offered = (tool.name for invocation in Invocation for tool in self.schemas(invocation))
         self.names: frozenset[str] = frozenset(offered)
 
-    async def _result(self, invocation: Invocation, run: ToolRun, desk: ToolContext, end: float | None) -> ToolResult:
+    async def _result(
+        self, invocation: Invocation, run: ToolRun, context: ToolContext, end: float | None
+    ) -> ToolResult:
         begun = self._gauging.clock.monotonic()
         tool = run.call.name if run.call.name in self.names else UNKNOWN_TOOL
         with tracing.open_span(f"execute_tool {tool}", _of_call(run, tool)) as span:
-            result = await super()._result(invocation, run, desk, end)
+            result = await super()._result(invocation, run, context, end)
             self._show(span, run, result)
         spent = self._gauging.clock.monotonic() - begun
         TOOL_SECONDS.labels(tool).observe(spent)

@@ -1,4 +1,4 @@
-"""The process: watch, dispatcher, replica Lease, probes and the self-check around the conductor.
+"""The process: watch, dispatcher, replica Lease, probes and the self-check around the controllers.
 
 Nothing is claimed before the rights were asked about and found not to be too many (reliability, section 9).
 """

@@ -91,40 +91,40 @@ class Process:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; then everything is let go in order."""
         async with (
-            open_adapters(self.settings, self.offer, self._must_hold, self.redactor) as wired,
+            open_adapters(self.settings, self.offer, self._must_hold, self.redactor) as adapters,
             AsyncExitStack() as stack,
         ):
-            await wired.kube.status.look_around()
-            await self._check_rights(wired)
-            self.catalogue_pending = wired.conductor.catalogue.unsettled
-            self.dispatcher = Dispatcher(self._lanes(wired), wired.clock)
-            supervisor = self._supervisor(wired)
-            lease = self.lease = self._lease(wired, supervisor)
+            await adapters.kube.status.look_around()
+            await self._check_rights(adapters)
+            self.catalogue_pending = adapters.reconcilers.catalogue.unsettled
+            self.dispatcher = Dispatcher(self._lanes(adapters), adapters.clock)
+            supervisor = self._supervisor(adapters)
+            lease = self.lease = self._lease(adapters, supervisor)
             await lease.renew()
-            events, readers = watching_events(wired), door_for_readers(wired)
-            settings = SettingsFile(self.file, self.settings, partial(self._take_up, wired)) if self.file else None
+            events, readers = watching_events(adapters), door_for_readers(adapters)
+            settings = SettingsFile(self.file, self.settings, partial(self._take_up, adapters)) if self.file else None
             await self._serve(
                 stack,
-                wired,
+                adapters,
                 supervisor,
                 HealthLine("events", lambda: events.fault if events else "", required=False),
                 HealthLine("settings", lambda: settings.fault() if settings else "", required=False),
                 HealthLine("evidence", lambda: readers.fault if readers else "", required=False),
             )
-            self.stop_case = wired.conductor.cases.stop
-            tasks = [asyncio.create_task(work) for work in self._background(wired, supervisor, lease)]
+            self.stop_case = adapters.reconcilers.cases.stop
+            tasks = [asyncio.create_task(work) for work in self._background(adapters, supervisor, lease)]
             tasks += [asyncio.create_task(each.run()) for each in (events, readers) if each]
-            tasks += [asyncio.create_task(self._look_around(wired))] if wired.kube.places.confined else []
-            tasks += [asyncio.create_task(settings.run(wired.clock))] if settings else []
+            tasks += [asyncio.create_task(self._look_around(adapters))] if adapters.kube.places.confined else []
+            tasks += [asyncio.create_task(settings.run(adapters.clock))] if settings else []
             try:
-                await self.begin(wired, self.dispatcher)
+                await self.begin(adapters, self.dispatcher)
                 await _first(stop.wait(), *tasks)
             finally:
-                await self._let_go(wired, lease, tasks)
+                await self._let_go(adapters, lease, tasks)
 
-    def _take_up(self, wired: Adapters, settings: Settings) -> None:
+    def _take_up(self, adapters: Adapters, settings: Settings) -> None:
         self.settings = settings
-        wired.conductor.ports.take_up(settings)
+        adapters.reconcilers.ports.take_up(settings)
         log_from(settings.log_level)
 
     def offer(self, kind: ResourceKind, namespace: str, name: str, uid: str) -> None:
@@ -139,8 +139,8 @@ class Process:
 
     # --- parts ------------------------------------------------------------------------------------------------
 
-    def _lanes(self, wired: Adapters) -> tuple[WorkerGroup, ...]:
-        looks = {kind: self._handler(look) for kind, look in wired.conductor.looks.items()}
+    def _lanes(self, adapters: Adapters) -> tuple[WorkerGroup, ...]:
+        looks = {kind: self._handler(look) for kind, look in adapters.reconcilers.looks.items()}
         chosen = self.settings.runner.max_concurrent
         return (
             WorkerGroup("decisions", 4, {"RemediationApprovalRequest": looks["RemediationApprovalRequest"]}),
@@ -204,41 +204,41 @@ class Process:
             if key is not None and self.dispatcher is not None:
                 self.dispatcher.offer(key, rank=Rank.CRITICAL)
 
-    def _supervisor(self, wired: Adapters) -> Supervisor:
+    def _supervisor(self, adapters: Adapters) -> Supervisor:
         chosen, execution = self.settings.kubernetes, self.settings.execution.namespace
         if chosen.namespaces:
             log.info("looks after single namespaces", namespaces=chosen.namespaces, without=lost_in_namespaces())
-        return supervisor_for(wired.kube, self._ring, wired.clock, execution=execution)
+        return supervisor_for(adapters.kube, self._ring, adapters.clock, execution=execution)
 
-    def _lease(self, wired: Adapters, supervisor: Supervisor) -> ReplicaLease:
-        ports = wired.conductor.ports
+    def _lease(self, adapters: Adapters, supervisor: Supervisor) -> ReplicaLease:
+        ports = adapters.reconcilers.ports
         return ReplicaLease(
-            wired.kube.status,
+            adapters.kube.status,
             ports.redactor,
-            wired.clock,
+            adapters.clock,
             namespace=ports.namespace,
-            replica=wired.replica,
+            replica=adapters.replica,
             faults=lambda: self.faults(),
             written=supervisor.pulse.expects,
         )
 
-    def _background(self, wired: Adapters, supervisor: Supervisor, lease: ReplicaLease) -> tuple[Any, ...]:
+    def _background(self, adapters: Adapters, supervisor: Supervisor, lease: ReplicaLease) -> tuple[Any, ...]:
         return (
             supervisor.run(),
             lease.run(),
-            self._resync(wired, supervisor).run(),
-            self._fill_catalogue(wired),
-            self._sweep(wired),
-            self._ask_again(wired),
-            self._look_for_policies(wired),
-            self._look_for_policy(wired),
-            self._announce(wired, supervisor),
-            measure_lag(wired.clock),
+            self._resync(adapters, supervisor).run(),
+            self._fill_catalogue(adapters),
+            self._sweep(adapters),
+            self._ask_again(adapters),
+            self._look_for_policies(adapters),
+            self._look_for_policy(adapters),
+            self._announce(adapters, supervisor),
+            measure_lag(adapters.clock),
         )
 
-    def _resync(self, wired: Adapters, supervisor: Supervisor) -> Resync:
+    def _resync(self, adapters: Adapters, supervisor: Supervisor) -> Resync:
         async def pages(kind: ResourceKind, namespace: str) -> AsyncIterator[tuple[Json, ...]]:
-            async for page in wired.kube.status.pages(kind, namespace):
+            async for page in adapters.kube.status.pages(kind, namespace):
                 for item in page:
                     self.directory.note(key_of(kind.kind, item["metadata"]), gone=False)
                 yield page
@@ -250,9 +250,11 @@ class Process:
         def flow(kind: str, item: Json) -> str:
             return flow_of(kind, str(item["metadata"].get("namespace") or ""), item, home)
 
-        return Resync(self.dispatcher, pages, OURS, wired.clock, flow=flow, listed=supervisor.pulse.expects)
+        return Resync(self.dispatcher, pages, OURS, adapters.clock, flow=flow, listed=supervisor.pulse.expects)
 
-    async def _serve(self, stack: AsyncExitStack, wired: Adapters, supervisor: Supervisor, *others: HealthLine) -> None:
+    async def _serve(
+        self, stack: AsyncExitStack, adapters: Adapters, supervisor: Supervisor, *others: HealthLine
+    ) -> None:
         alive = (
             HealthLine("watch", lambda: "" if supervisor.alive() else "restarting it does not help"),
             HealthLine("queue", self._queue_fault),
@@ -268,19 +270,19 @@ class Process:
             HealthLine("catalogue", lambda: self.unfilled),
             HealthLine("catalogue objects", lambda: self.catalogue_pending(), required=False),
             HealthLine("missing rights", lambda: "; ".join(one.text for one in self.missing), required=False),
-            HealthLine("namespaces", wired.kube.places.fault, required=False),
-            HealthLine("policy", lambda: self.unruled or _kept(wired.policy_refused()), required=False),
+            HealthLine("namespaces", adapters.kube.places.fault, required=False),
+            HealthLine("policy", lambda: self.unruled or _kept(adapters.policy_refused()), required=False),
             HealthLine("admission policies", lambda: ", ".join(self.unguarded), required=False),
             *others,
         )
         self.faults = lambda: {line.name: fault for line in (*alive, *ready) if (fault := line.fault())}
         server = self.settings.server
-        readers = wired.kube.metrics_readers() if server.asks_for_tokens else None
+        readers = adapters.kube.metrics_readers() if server.asks_for_tokens else None
         app = health_app(alive=alive, ready=ready, reviewer=readers)
         health = await stack.enter_async_context(serve_app(app, server.host, server.health_port))
         told = metrics_app([Middleware(Private, reviewer=readers)] if readers else [])
         metrics = await stack.enter_async_context(serve_app(told, server.host, server.metrics_port))
-        intake = await stack.enter_async_context(open_intake(wired, self.redactor))
+        intake = await stack.enter_async_context(open_intake(adapters, self.redactor))
         log.info("serving", health=health, metrics=metrics, intake=intake)
 
     def _queue_fault(self) -> str:
@@ -289,22 +291,24 @@ class Process:
 
     # --- background -------------------------------------------------------------------------------------------
 
-    async def _check_rights(self, wired: Adapters) -> None:
-        ports = wired.conductor.ports
+    async def _check_rights(self, adapters: Adapters) -> None:
+        ports = adapters.reconcilers.ports
         namespaces = (ports.namespace, ports.execution_namespace, *self.settings.kubernetes.namespaces)
-        self.too_many = await excess_rights(wired.kube.status, namespaces, tolerated=self.settings.access_allow_excess)
+        self.too_many = await excess_rights(
+            adapters.kube.status, namespaces, tolerated=self.settings.access_allow_excess
+        )
         if self.too_many:
             log.error("rights that must not be there", rights=self.too_many)
-        await self._check_missing(wired)
+        await self._check_missing(adapters)
 
-    async def _check_missing(self, wired: Adapters) -> None:
+    async def _check_missing(self, adapters: Adapters) -> None:
         """What an installation took away on purpose is no failure, but what it costs is said once, not case by case."""
-        ports, cluster = wired.conductor.ports, wired.kube.cluster
+        ports, cluster = adapters.reconcilers.ports, adapters.kube.cluster
         try:
             chosen = self.settings.kubernetes.namespaces
-            managed = () if chosen else await self._managed(wired)
+            managed = () if chosen else await self._managed(adapters)
             found = await missing_rights(
-                wired.kube.status,
+                adapters.kube.status,
                 cluster,
                 home=ports.namespace,
                 execution=ports.execution_namespace,
@@ -316,7 +320,7 @@ class Process:
             log.warning("missing rights could not be asked about", error=str(error))
             return
         # What cannot be read at all is said by one line of its own.
-        found = tuple(one for one in found if one.namespace not in wired.kube.places.refused)
+        found = tuple(one for one in found if one.namespace not in adapters.kube.places.refused)
         if found and found != self.missing:
             log.warning("rights that are missing", rights=[one.text for one in found])
         self.missing = found
@@ -326,72 +330,72 @@ class Process:
         door = self.settings.intake
         return door.enabled and door.authentication == "kubernetes" and door.token_file is None
 
-    async def _managed(self, wired: Adapters) -> tuple[str, ...]:
+    async def _managed(self, adapters: Adapters) -> tuple[str, ...]:
         try:
-            found = await wired.kube.status.list(NAMESPACE, labels=f"{MANAGED_LABEL}=true")
+            found = await adapters.kube.status.list(NAMESPACE, labels=f"{MANAGED_LABEL}=true")
         except Forbidden:
             return ()
         return tuple(sorted(str(one["metadata"]["name"]) for one in found))[:NAMESPACES_ASKED]
 
-    async def _ask_again(self, wired: Adapters) -> None:
+    async def _ask_again(self, adapters: Adapters) -> None:
         while True:
-            await wired.clock.sleep(CHECK_SECONDS)
+            await adapters.clock.sleep(CHECK_SECONDS)
             try:
-                await self._check_rights(wired)
+                await self._check_rights(adapters)
             except InquestError as error:
                 log.warning("rights could not be asked about", error=str(error))
 
-    async def _look_around(self, wired: Adapters) -> None:
+    async def _look_around(self, adapters: Adapters) -> None:
         """Which of the namespaces of the settings can be read."""
         while True:
-            await wired.clock.sleep(NAMESPACES_SECONDS)
+            await adapters.clock.sleep(NAMESPACES_SECONDS)
             try:
-                await wired.kube.status.look_around()
+                await adapters.kube.status.look_around()
             except InquestError as error:
                 log.warning("namespaces could not be asked about", error=str(error))
 
-    async def _look_for_policies(self, wired: Adapters) -> None:
+    async def _look_for_policies(self, adapters: Adapters) -> None:
         """At start and every minute (resources, section 6.5)."""
         while True:
             try:
-                found = await wired.conductor.unguarded()
+                found = await adapters.reconcilers.unguarded()
             except InquestError as error:
                 found = (f"could not be read: {error}",)
             if found and found != self.unguarded:
                 log.error("admission policies are missing or changed: no approval is used", policies=found)
             self.unguarded = found
-            await wired.clock.sleep(POLICIES_SECONDS)
+            await adapters.clock.sleep(POLICIES_SECONDS)
 
-    async def _look_for_policy(self, wired: Adapters) -> None:
+    async def _look_for_policy(self, adapters: Adapters) -> None:
         """The one that rules, in an OPA of our own or elsewhere."""
         while True:
-            found = await wired.policy_fault()
+            found = await adapters.policy_fault()
             if found and found != self.unruled:
                 log.error("no approval policy: every ruling asks a person", fault=found)
             self.unruled = found
-            await wired.clock.sleep(POLICY_SECONDS)
+            await adapters.clock.sleep(POLICY_SECONDS)
 
-    async def begin(self, wired: Adapters, dispatcher: Dispatcher) -> None:
+    async def begin(self, adapters: Adapters, dispatcher: Dispatcher) -> None:
         """Work begins; cases wait for the catalogue, as `unfilled` says."""
-        await self._recall(wired)
+        await self._recall(adapters)
         dispatcher.start()
 
-    async def _recall(self, wired: Adapters) -> None:
+    async def _recall(self, adapters: Adapters) -> None:
         """A restart gives the models no new budget; what cannot be read does not keep cases waiting."""
         try:
-            await wired.conductor.recall()
+            await adapters.reconcilers.recall()
         except InquestError as error:
             log.warning("what models cost before is not known", error=str(error))
 
-    async def _fill_catalogue(self, wired: Adapters) -> None:
+    async def _fill_catalogue(self, adapters: Adapters) -> None:
         """The catalogue before the first case: one that meets an empty one would end as if nothing fitted."""
         told = False
         while self.unfilled:
             if self.too_many:
-                await wired.clock.sleep(FILL_SECONDS)
+                await adapters.clock.sleep(FILL_SECONDS)
                 continue
             try:
-                found = await wired.conductor.catalogue.fill()
+                found = await adapters.reconcilers.catalogue.fill()
             except InquestError as error:
                 found = str(error) or type(error).__name__
             if found and not told:
@@ -399,35 +403,35 @@ class Process:
                 told = True
             self.unfilled = found
             if found:
-                await wired.clock.sleep(FILL_SECONDS)
+                await adapters.clock.sleep(FILL_SECONDS)
         await asyncio.Event().wait()
 
-    async def _sweep(self, wired: Adapters) -> None:
+    async def _sweep(self, adapters: Adapters) -> None:
         """What is left of objects that went, also while nobody watched."""
         while True:
             try:
-                await wired.conductor.sweep()
+                await adapters.reconcilers.sweep()
             except InquestError as error:
                 log.warning("sweep failed", error=str(error))
-            await wired.clock.sleep(SWEEP_SECONDS)
+            await adapters.clock.sleep(SWEEP_SECONDS)
 
-    async def _announce(self, wired: Adapters, supervisor: Supervisor) -> None:
+    async def _announce(self, adapters: Adapters, supervisor: Supervisor) -> None:
         """Say once that everything is up; then nothing more."""
         while supervisor.unready() or self.too_many or self.unfilled:
-            await wired.clock.sleep(READY_LOOK_SECONDS)
-        log.info("operator is ready", replica=wired.replica, model=self.settings.model.provider)
+            await adapters.clock.sleep(READY_LOOK_SECONDS)
+        log.info("operator is ready", replica=adapters.replica, model=self.settings.model.provider)
         await asyncio.Event().wait()
 
-    async def _let_go(self, wired: Adapters, lease: ReplicaLease, tasks: list[asyncio.Task[Any]]) -> None:
+    async def _let_go(self, adapters: Adapters, lease: ReplicaLease, tasks: list[asyncio.Task[Any]]) -> None:
         """Work stops, cases are released, the Lease goes; another replica may go on at once."""
         if self.dispatcher is not None:
             await self.dispatcher.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await wired.conductor.cases.release_all()
+        await adapters.reconcilers.cases.release_all()
         await lease.release()
-        traffic = wired.kube.traffic
+        traffic = adapters.kube.traffic
         log.info("stopped", reads=traffic.reads, writes=traffic.writes)
 
 

@@ -335,9 +335,9 @@ async def test_a_policy_that_is_back_is_no_fault_any_more() -> None:
     async def sleep(seconds: float) -> None:
         seen.append(process.unruled)
 
-    wired: Any = SimpleNamespace(policy_fault=look, clock=SimpleNamespace(sleep=sleep))
+    adapters: Any = SimpleNamespace(policy_fault=look, clock=SimpleNamespace(sleep=sleep))
     with pytest.raises(IndexError):
-        await process._look_for_policy(wired)
+        await process._look_for_policy(adapters)
 
     assert seen == ["OPA cannot be reached", ""]
 

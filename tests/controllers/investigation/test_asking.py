@@ -1,4 +1,4 @@
-"""One call of the model as the conductor makes it: squeezed, late, or in vain."""
+"""One call of the model as the controller makes it: squeezed, late, or in vain."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SAID = "boom in the eye of the operator"
 
 
 class Looking(InvestigationController):
-    """The conductor's loop over a real journal, in a world that `cases.World` performs until `failing` says no."""
+    """The controller's loop over a real journal, in a world that `cases.World` performs until `failing` says no."""
 
     def __init__(self, failing: Callable[[Case], Exception | None]) -> None:
         self.failing, self.world = failing, cases.World()

@@ -32,7 +32,7 @@ async def now() -> Any:
 
 
 def pinned(**settings: Any) -> CaseOptions:
-    """The settings of a case as the conductor pins them when the work begins."""
+    """The settings of a case as the controller pins them when the work begins."""
     chosen = Settings(**settings)
     ports = SimpleNamespace(
         settings=chosen, model=object(), random=Random(1), namespace="inquest-system", now=now, model_withheld=""

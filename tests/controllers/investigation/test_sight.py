@@ -11,7 +11,7 @@ import pytest
 
 from inquest.api.investigation import Investigation, ReplicaOwner
 from inquest.api.notices import NoticeState
-from inquest.controllers.investigation import controller as conductor
+from inquest.controllers.investigation import controller
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import CaseClaim
 from inquest.controllers.investigation.controller import SIGHT_SECONDS, InvestigationController
@@ -160,7 +160,7 @@ async def test_who_wrote_meanwhile_costs_one_more_reading_and_no_second_notice(w
     await shown._publish(work)
 
     assert world.asked == ["apply status", "get Investigation", "apply status"]
-    assert len(world.notices) == len(set(world.notices)) == sum(1 for _ in conductor._notices(ASKED))
+    assert len(world.notices) == len(set(world.notices)) == sum(1 for _ in controller._notices(ASKED))
 
 
 async def test_people_hear_whose_case_nobody_began_with(world: World) -> None:
@@ -178,7 +178,7 @@ async def test_people_hear_whose_case_nobody_began_with(world: World) -> None:
 
 
 class Closing(InvestigationController):
-    """A conductor whose books are closed as somebody says; every attempt is counted."""
+    """A controller whose books are closed as somebody says; every attempt is counted."""
 
     def __init__(self, ports: Any, *rests: timedelta | None) -> None:
         super().__init__(ports)
@@ -203,9 +203,9 @@ async def test_the_books_of_an_ended_case_are_closed_once(world: World) -> None:
 
 def test_of_ended_cases_the_newest_are_remembered() -> None:
     closed: dict[str, None] = {}
-    for number in range(conductor.MOST_CLOSED + 5):
-        conductor._remember(closed, f"u-{number}")
+    for number in range(controller.MOST_CLOSED + 5):
+        controller._remember(closed, f"u-{number}")
 
-    assert len(closed) == conductor.MOST_CLOSED
-    assert f"u-{conductor.MOST_CLOSED + 4}" in closed
+    assert len(closed) == controller.MOST_CLOSED
+    assert f"u-{controller.MOST_CLOSED + 4}" in closed
     assert "u-4" not in closed

@@ -1,4 +1,4 @@
-"""The plot: which facts belong where, and that a case only ever moves along the table."""
+"""Transitions: which facts belong where, and that a case only ever moves along the table."""
 
 from __future__ import annotations
 

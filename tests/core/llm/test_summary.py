@@ -88,7 +88,7 @@ def test_its_tokens_count_in_the_budget() -> None:
     assert answered.usage == before + SAYS.usage
 
 
-# --- in the conductor ------------------------------------------------------------------------------------------------
+# --- in the controller -----------------------------------------------------------------------------------------------
 
 
 @dataclass

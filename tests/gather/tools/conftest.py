@@ -105,10 +105,10 @@ class Bench:
 
     cluster: FakeCluster
     tools: Toolset
-    desk: ToolContext
+    context: ToolContext
 
     async def __call__(self, name: str, /, **arguments: Any) -> ToolResult:
-        (result,) = await self.tools.batch(Invocation.RCA, (run_of(name, **arguments),), self.desk)
+        (result,) = await self.tools.batch(Invocation.RCA, (run_of(name, **arguments),), self.context)
         return result
 
     def text_of(self, result: ToolResult) -> str:

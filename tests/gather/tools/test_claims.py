@@ -101,7 +101,7 @@ async def test_a_line_of_what_a_tool_gave_supports_a_claim(bench: Make, tool: st
     made = bench(*objects, texts={("app", False): "out of memory\n", ("app", True): "killed by the kernel\n"})
     made = _with_everything(made)
     stored = Evidence("E90", "kubectl_get", {}, "reason: OOMKilled", digest_of("x"), EvidenceStatus.OK, NOW)
-    made.desk.evidence["E90"] = stored
+    made.context.evidence["E90"] = stored
 
     result = await made(tool, **CITED[tool])
 
@@ -115,6 +115,6 @@ async def test_a_line_of_what_a_tool_gave_supports_a_claim(bench: Make, tool: st
 
 def _with_everything(made: Bench) -> Bench:
     runbooks, measured = {"OOM": "Look at the limit first."}, Measured()
-    backends = replace(made.desk.backends, context=_context, runbooks=runbooks, metrics=measured, logs=measured)
-    made.desk = replace(made.desk, backends=backends)
+    backends = replace(made.context.backends, context=_context, runbooks=runbooks, metrics=measured, logs=measured)
+    made.context = replace(made.context, backends=backends)
     return replace(made, tools=Toolset(backends))

@@ -58,8 +58,8 @@ class FakeCatalogue:
 
 async def step(catalogue: FakeCatalogue, name: str, filters: CatalogueFilters | None = FILTERS, /, **given: Any) -> Any:
     backends = Backends(FakeCluster(), Redactor(), RecordedClock(NOW), catalogue)  # type: ignore[arg-type]
-    desk = ToolContext(backends, Scope("shop"), filters, infrastructure="Target resource is stateful.")
-    (result,) = await Toolset(backends).batch(Invocation.SELECTION, (run_of(name, 1, **given),), desk)
+    context = ToolContext(backends, Scope("shop"), filters, infrastructure="Target resource is stateful.")
+    (result,) = await Toolset(backends).batch(Invocation.SELECTION, (run_of(name, 1, **given),), context)
     assert result.evidence is not None
     assert not result.evidence.api_fact
     return json.loads(result.evidence.text)

@@ -69,7 +69,7 @@ class FakeCatalogue:
 
 
 async def converse(
-    model: OpenAIModel, tools: Toolset, desk: ToolContext, inquiry: Conversation
+    model: OpenAIModel, tools: Toolset, context: ToolContext, inquiry: Conversation
 ) -> tuple[Conversation, list[ModelReply | tuple[ToolResult, ...]]]:
     kept: list[ModelReply | tuple[ToolResult, ...]] = []
     while not isinstance(move := next_move(inquiry), Concluded):
@@ -77,7 +77,7 @@ async def converse(
             case AskModel():
                 kept.append(move.stamp(await model.ask(seal(move.request))))
             case RunTools(runs):
-                kept.append(await tools.batch(inquiry.invocation, runs, desk))
+                kept.append(await tools.batch(inquiry.invocation, runs, context))
         inquiry = fold(inquiry, kept[-1:])
     return inquiry, kept
 
@@ -99,7 +99,7 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
     )
     catalogue = FakeCatalogue([])
     backends = Backends(cluster, Redactor(), RecordedClock(NOW), catalogue)  # type: ignore[arg-type]
-    tools, desk = Toolset(backends), ToolContext(backends, Scope("shop"), FILTERS)
+    tools, context = Toolset(backends), ToolContext(backends, Scope("shop"), FILTERS)
 
     with serve(SCRIPT) as server:
         model = OpenAIModel(
@@ -108,7 +108,7 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
         rca, kept = await converse(
             model,
             tools,
-            desk,
+            context,
             begin_conversation(
                 Invocation.RCA,
                 model="scripted",
@@ -122,7 +122,7 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
         choice, _ = await converse(
             model,
             tools,
-            desk,
+            context,
             begin_conversation(
                 Invocation.SELECTION,
                 model="scripted",
@@ -130,7 +130,7 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
                 tools=tools.schemas(Invocation.SELECTION),
                 seed="01",
                 calls=rca.calls,
-                first_evidence=len(desk.evidence) + 1,
+                first_evidence=len(context.evidence) + 1,
             ),
         )
         await model.aclose()
@@ -143,15 +143,15 @@ async def test_the_script_finds_the_limit_and_chooses_the_workflow(stream: bool)
     )
     cited = [citation for claim in verdict.claims for citation in claim.citations]
     assert len(cited) == 4
-    assert all(stands(citation.quote, desk.evidence[citation.id]) for citation in cited)
-    assert any(desk.evidence[citation.id].api_fact for citation in cited)
+    assert all(stands(citation.quote, context.evidence[citation.id]) for citation in cited)
+    assert any(context.evidence[citation.id].api_fact for citation in cited)
     selected = choice.concluded and choice.concluded.reading and choice.concluded.reading.reply
     assert isinstance(selected, SelectionVerdict)
     assert selected.choice is not None
     assert selected.choice.workflow_id == "5f0e-1"
     assert selected.choice.parameters == {"CONTAINER": "app", "MEMORY_LIMIT": "64Mi"}
     assert catalogue.asked == [FILTERS] * len(catalogue.asked)
-    assert list(desk.evidence) == [f"E{n}" for n in range(1, len(desk.evidence) + 1)]
+    assert list(context.evidence) == [f"E{n}" for n in range(1, len(context.evidence) + 1)]
     assert choice.calls.total == 8
     begun = begin_conversation(
         Invocation.RCA, model="scripted", opening=RCA_PROMPT, tools=tools.schemas(Invocation.RCA), seed="00"

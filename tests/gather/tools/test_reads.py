@@ -289,7 +289,7 @@ async def test_events_of_a_node_are_read_where_they_stand(bench: Make) -> None:
 
 async def test_the_target_may_stand_in_another_namespace(bench: Make) -> None:
     make = bench(pod("web", namespace="payments"))
-    make.desk.scope = Scope("shop", frozenset({"payments"}))
+    make.context.scope = Scope("shop", frozenset({"payments"}))
 
     assert not (await make("kubectl_get", kind="Pod", name="web", namespace="payments")).error
 
@@ -307,7 +307,7 @@ async def test_with_hints_switched_off_a_failure_has_its_own_words_only(
 ) -> None:
     make = bench()
     told = await make("kubectl_describe", **given)
-    make.desk.hints = False
+    make.context.hints = False
     bare = await make("kubectl_describe", **given)
 
     assert "hint" in json.loads(make.text_of(told))
@@ -319,7 +319,7 @@ async def test_with_hints_switched_off_a_failure_has_its_own_words_only(
 async def test_what_is_hopeless_stays_so_without_its_hint(bench: Make) -> None:
     """A switch takes no brake along (T54)."""
     make = bench(broken={"Pod": Unavailable("the API server", "connection refused")})
-    make.desk.hints = False
+    make.context.hints = False
     result = await make("kubectl_get", kind="Pod")
 
     assert result.terminal

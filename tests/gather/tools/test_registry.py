@@ -266,7 +266,7 @@ def test_phases_do_not_share_their_tools() -> None:
 @row("RV-03")
 async def test_a_tool_of_the_other_phase_is_refused_when_it_runs(bench: Make) -> None:
     make = bench(pod())
-    (result,) = await make.tools.batch(Invocation.SELECTION, (run_of("kubectl_get", kind="Pod"),), make.desk)
+    (result,) = await make.tools.batch(Invocation.SELECTION, (run_of("kubectl_get", kind="Pod"),), make.context)
 
     assert "tool not found: kubectl_get" in result.content
     assert make.cluster.asked == []
@@ -301,14 +301,14 @@ async def test_a_failing_call_does_not_touch_the_others(bench: Make) -> None:
         run_of("kubectl_describe", 2, kind="Pod", name="gone"),
         run_of("kubectl_get", 3, kind="Deployment"),
     )
-    results = await make.tools.batch(Invocation.RCA, runs, make.desk)
+    results = await make.tools.batch(Invocation.RCA, runs, make.context)
 
     assert [(result.call_id, result.error) for result in results] == [
         ("call-1", False),
         ("call-2", True),
         ("call-3", False),
     ]
-    assert list(make.desk.evidence) == ["E1", "E2", "E3"]
+    assert list(make.context.evidence) == ["E1", "E2", "E3"]
 
 
 async def test_an_exception_of_ours_is_one_calls_failure(bench: Make) -> None:
@@ -327,7 +327,7 @@ async def test_a_call_is_bounded_in_time(bench: Make) -> None:
         await asyncio.Event().wait()
 
     make.cluster.kind = never  # type: ignore[method-assign]
-    make.tools = Toolset(make.desk.backends, seconds=0.01)
+    make.tools = Toolset(make.context.backends, seconds=0.01)
 
     assert "[timed out after 0.01 s]" in (await make("kubectl_get", kind="Pod")).content
 
@@ -346,7 +346,9 @@ async def test_no_more_calls_at_a_time_than_allowed(bench: Make) -> None:
         raise Unavailable("the API server")
 
     make.cluster.kind = kind  # type: ignore[method-assign]
-    await make.tools.batch(Invocation.RCA, tuple(run_of("kubectl_get", n, kind="Pod") for n in range(1, 31)), make.desk)
+    await make.tools.batch(
+        Invocation.RCA, tuple(run_of("kubectl_get", n, kind="Pod") for n in range(1, 31)), make.context
+    )
 
     assert max(at_once) == 8
 
@@ -453,13 +455,13 @@ async def test_context_and_runbooks_come_from_what_is_injected() -> None:
     backends = Backends(
         FakeCluster(), Redactor(), RecordedClock(NOW), context=context, runbooks={"oom": "Look at limits."}
     )
-    tools, desk = Toolset(backends), ToolContext(backends, Scope("shop"))
+    tools, context = Toolset(backends), ToolContext(backends, Scope("shop"))
     runs = (
         run_of("get_namespaced_resource_context", 1, kind="Deployment", name="web", namespace="shop"),
         run_of("get_runbook", 2, name="oom"),
         run_of("get_namespaced_resource_context", 3, kind="Deployment", name="web", namespace="other"),
     )
-    results = await tools.batch(Invocation.RCA, runs, desk)
+    results = await tools.batch(Invocation.RCA, runs, context)
 
     assert [result.error for result in results] == [False, False, True]
     assert '{"root_owner":{"kind":"Deployment","name":"web","namespace":"shop"}}' in results[0].content
@@ -503,7 +505,7 @@ def test_what_was_not_read_whole_may_be_read_again(changes: Mapping[str, Any], k
 async def test_arguments_that_are_no_object_are_refused_when_they_run(bench: Make) -> None:
     make = bench()
     run = ToolRun(ToolCall("c", "kubectl_get", "[]"), "E1", "0" * 32)
-    (result,) = await make.tools.batch(Invocation.RCA, (run,), make.desk)
+    (result,) = await make.tools.batch(Invocation.RCA, (run,), make.context)
 
     assert "not a JSON object" in result.content
     assert replace(result, evidence=None).error
@@ -531,7 +533,7 @@ async def test_what_has_not_answered_when_the_time_is_gone_is_a_failed_call(benc
     make.cluster.logs = slowly  # type: ignore[method-assign]
     runs = (run_of("kubectl_logs", 1, name="a"), run_of("kubectl_get", 2, kind="Pod"))
     async with asyncio.timeout(5):
-        slow, quick = await make.tools.batch(Invocation.RCA, runs, make.desk, seconds=0.05)
+        slow, quick = await make.tools.batch(Invocation.RCA, runs, make.context, seconds=0.05)
 
     assert (slow.error, quick.error) == (True, False)
     assert slow.evidence is not None

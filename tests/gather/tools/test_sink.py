@@ -28,7 +28,7 @@ async def test_a_whole_request_is_unchanged_by_the_second_redaction(bench: Calla
     state = with_reply(state, ModelReply("", calls, "tool_calls", Usage(), "m"))
     move = next_move(state)
     assert isinstance(move, RunTools)
-    state = with_results(state, await make.tools.batch(Invocation.RCA, move.runs, make.desk))
+    state = with_results(state, await make.tools.batch(Invocation.RCA, move.runs, make.context))
     ask = next_move(state)
     assert isinstance(ask, AskModel)
 

@@ -90,8 +90,8 @@ def spoken_by(name: str, app: Any) -> Any:
 
 @asynccontextmanager
 async def talking(api: Api, common_name: str = "front-proxy") -> AsyncIterator[httpx2.AsyncClient]:
-    desk = CaseReader(api, Journal(api, HOME), api)  # type: ignore[arg-type]
-    app = create_app(EvidenceService(desk, api, api, FakeClock(), lambda: PROXY))
+    case_reader = CaseReader(api, Journal(api, HOME), api)  # type: ignore[arg-type]
+    app = create_app(EvidenceService(case_reader, api, api, FakeClock(), lambda: PROXY))
     transport = httpx2.ASGITransport(app=spoken_by(common_name, app), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="https://inquest") as http:
         yield http

@@ -106,7 +106,7 @@ class Server:
         return found
 
     def tell(self, **status: Any) -> None:
-        """What the conductor made of that Signal."""
+        """What the controllers made of that Signal."""
         found = self.signal()
         change = {"status": {**found.get("status", {}), **status}}
         self.put("Signal", found["metadata"]["name"], **_body({**found, **change}))

@@ -19,7 +19,7 @@ from inquest.serving.http import metrics_app, serve_app
 from inquest.wiring import open_intake
 from tests.adapters.monitoring.servers import at_home, free_port, running
 from tests.server.intake.conftest import Server
-from tests.server.intake.test_open import TOKEN, wired
+from tests.server.intake.test_open import TOKEN, adapters
 
 SECONDS = 120.0
 """Longest wait for anything, on a machine that is many times slower."""
@@ -32,7 +32,7 @@ async def taking_alerts(server: Server, folder: Path) -> AsyncIterator[dict[str,
     chain, key = authority.issue(Subject("intake", "intake", addresses=[IPv4Address("127.0.0.1")]))
     (folder / "token").write_text(TOKEN)
     chosen = {"authentication": "token", "token_file": folder / "token", "tls_certificate": chain, "tls_key": key}
-    async with open_intake(wired(server, **chosen), Redactor()) as port:
+    async with open_intake(adapters(server, **chosen), Redactor()) as port:
         yield {
             "url": f"https://127.0.0.1:{port}/api/v1/signals/alertmanager",
             "send_resolved": True,

@@ -26,16 +26,16 @@ from tests.server.intake.test_notices import ALERTS, alert, batch
 TOKEN = "kJ8wPq2LxTn5VbYc"
 
 
-def wired(server: Server, **intake: Any) -> Any:
+def adapters(server: Server, **intake: Any) -> Any:
     ports = server.ports(enabled=True, port=0, **intake)
-    return SimpleNamespace(conductor=SimpleNamespace(ports=ports), kube=None)
+    return SimpleNamespace(reconcilers=SimpleNamespace(ports=ports), kube=None)
 
 
 async def test_an_intake_that_is_off_opens_nothing() -> None:
     server = Server()
     ports = server.ports()
 
-    async with open_intake(SimpleNamespace(conductor=SimpleNamespace(ports=ports)), Redactor()) as port:  # type: ignore[arg-type]
+    async with open_intake(SimpleNamespace(reconcilers=SimpleNamespace(ports=ports)), Redactor()) as port:  # type: ignore[arg-type]
         assert port is None
 
 
@@ -48,7 +48,7 @@ async def test_with_a_certificate_and_a_token_it_takes_alerts_over_tls_only(serv
     bearer = {"authorization": f"Bearer {TOKEN}"}
 
     async with (
-        open_intake(wired(server, **chosen), Redactor()) as port,
+        open_intake(adapters(server, **chosen), Redactor()) as port,
         httpx2.AsyncClient(verify=trusting, trust_env=False) as http,
     ):
         stranger = await http.post(f"https://127.0.0.1:{port}{ALERTS}", json=batch(alert()))
@@ -64,7 +64,7 @@ async def test_a_token_file_that_is_not_there_ends_the_start(server: Server, tmp
     chosen = {"authentication": "token", "token_file": tmp_path / "none"}
 
     with pytest.raises(Misconfigured, match=r"intake\.token_file cannot be read"):
-        await open_intake(wired(server, **chosen), Redactor()).__aenter__()
+        await open_intake(adapters(server, **chosen), Redactor()).__aenter__()
 
 
 async def test_slow_senders_keep_so_many_places_and_no_more(opening: Opening) -> None:

@@ -1,13 +1,13 @@
 """All that is read before any conclusion (behaviours, section 6.1): bounded, parallel, each read an evidence entry.
 
 The target and what surrounds it, in three rounds: what is always listed; what the pods so read need by name, and
-their logs; what only trouble of some kind asks for (`rules` says which). Numbers are given after everything was
+their logs; what only trouble of some kind asks for (`table` says which). Numbers are given after everything was
 gathered, in the fixed order of the reads, so that the same cluster gives the same ids. A read that fails is a gap with
 an entry of its own, a kind that the cluster does not serve is an answer. Secrets are never read.
 
-`bounds` how much · `parts` one read and all of them · `desk` reads, redacts, shows · `scene` what is known so far ·
-`rules` the table of listings, `questions` when a row is read, `concerns` what of it is kept · `gone` whose a Pod was
-that is not there any more · `target`, `events`, `logs`, `needs`, `carriers` the reads of one area each.
+`limits` how much · `entries` one read and all of them · `reader` reads, redacts, shows · `state` what is known so far ·
+`table` what is listed, `predicates` when a row is read and what of it is kept · `deleted_owners` whose a Pod was that
+is not there any more · `target`, `events`, `logs`, `neighbours`, `ingress` the reads of one area each.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ async def take_snapshot(
     nobody behind a Service of another namespace is looked at, nor whose pods took the room.
     """
     taken_at = clock.now()
-    desk = SnapshotReader(cluster, redactor)
+    reader = SnapshotReader(cluster, redactor)
     chain = await owner_chain(cluster, clock, target_ref, pauses=START_PAUSES)
-    chain = await deleted_owners.with_maker(desk, cluster, clock, chain)
-    parts = await _Taking(desk, taken_at, chain, since or taken_at, beyond).parts()
-    told = [await desk.told(*each) for each in texts]
+    chain = await deleted_owners.with_maker(reader, cluster, clock, chain)
+    parts = await _Taking(reader, taken_at, chain, since or taken_at, beyond).parts()
+    told = [await reader.told(*each) for each in texts]
     return assemble_snapshot(taken_at, chain, [*parts, *told], since)
 
 
@@ -83,9 +83,9 @@ class _Taking:
     """One snapshot on its way; the scene grows with every round."""
 
     def __init__(
-        self, desk: SnapshotReader, taken_at: datetime, chain: OwnerChain, since: datetime, beyond: bool
+        self, reader: SnapshotReader, taken_at: datetime, chain: OwnerChain, since: datetime, beyond: bool
     ) -> None:
-        self._desk = desk
+        self._desk = reader
         self._beyond = needs.beyond_parts if beyond else needs.kept_out
         self._takers = needs.taker_parts if beyond else needs.takers_kept_out
         self._rivals = ingress.rival_parts if beyond else ingress.rivals_kept_out

@@ -26,11 +26,11 @@ _SAID: Final = re.compile(r"(?:Created pod:|create Pod) ([a-z0-9][a-z0-9.-]*)")
 """In the words of the controllers of Kubernetes."""
 
 
-async def with_maker(desk: SnapshotReader, cluster: Cluster, clock: Clock, chain: OwnerChain) -> OwnerChain:
+async def with_maker(reader: SnapshotReader, cluster: Cluster, clock: Clock, chain: OwnerChain) -> OwnerChain:
     """The same chain, with the owners of a Pod that is gone where an event says who made it."""
     if not chain.deleted or chain.target.kind != "Pod" or not chain.target.namespace:
         return chain
-    events = items_of(await desk.list("Event", "v1", chain.target.namespace, fields=_MADE))
+    events = items_of(await reader.list("Event", "v1", chain.target.namespace, fields=_MADE))
     maker = next((_regarded(event) for event in events if _names(event, chain.target.name)), {})
     if maker.get("kind") not in _MAKERS:
         return chain

@@ -35,41 +35,41 @@ TELLING: Final = frozenset(
 """Reasons of Normal events that say what was scaled, rolled out, moved or skipped."""
 
 
-async def read_events(desk: SnapshotReader, target: TargetRef, namespace: str) -> tuple[Answer, Answer]:
+async def read_events(reader: SnapshotReader, target: TargetRef, namespace: str) -> tuple[Answer, Answer]:
     """Warnings and Normal events apart, so that these do not push those out."""
     if namespace:
         return (
-            await desk.list("Event", "v1", namespace, fields="type=Warning"),
-            await desk.list("Event", "v1", namespace, fields="type=Normal"),
+            await reader.list("Event", "v1", namespace, fields="type=Warning"),
+            await reader.list("Event", "v1", namespace, fields="type=Normal"),
         )
     about = f"involvedObject.kind={target.kind},involvedObject.name={target.name}"
-    return await desk.list("Event", "v1", fields=f"type=Warning,{about}"), NOTHING
+    return await reader.list("Event", "v1", fields=f"type=Warning,{about}"), NOTHING
 
 
 async def event_parts(
-    desk: SnapshotReader, scene: ClusterState, warnings: Answer, normal: Answer
+    reader: SnapshotReader, scene: ClusterState, warnings: Answer, normal: Answer
 ) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
     """Newest first; what concerns the target apart, so that a noisy neighbour does not push it out."""
     about = {"about": scene.root.display}
-    telling = await _telling(desk, scene, normal)
+    telling = await _telling(reader, scene, normal)
     if isinstance(warnings, ReadError):
         return (gap_entry(warnings, "warning events", about),), telling
     ours = warnings.only(lambda event: concerns(event, scene))
     others = warnings.only(lambda event: not concerns(event, scene))
-    own = await show_events(desk, "warning events", ours, about, MAX_EVENTS)
+    own = await show_events(reader, "warning events", ours, about, MAX_EVENTS)
     left = max(0, MAX_EVENTS - len(ours.items))
-    nearby = await show_events(desk, "neighbour events", others, _place(scene), left)
+    nearby = await show_events(reader, "neighbour events", others, _place(scene), left)
     return own, (*nearby, *telling)
 
 
-async def _telling(desk: SnapshotReader, scene: ClusterState, normal: Answer) -> Sequence[SnapshotEntry]:
+async def _telling(reader: SnapshotReader, scene: ClusterState, normal: Answer) -> Sequence[SnapshotEntry]:
     """What was scaled, rolled out or moved; of other reasons none."""
     if not scene.namespace:
         return ()
     if isinstance(normal, ReadError):
         return (gap_entry(normal, "neighbour normal events", _place(scene)),)
     telling = normal.only(lambda event: event.get("reason") in TELLING)
-    return await show_events(desk, "neighbour normal events", telling, _place(scene), MAX_OTHER_EVENTS)
+    return await show_events(reader, "neighbour normal events", telling, _place(scene), MAX_OTHER_EVENTS)
 
 
 def _place(scene: ClusterState) -> dict[str, str]:
@@ -83,11 +83,11 @@ def concerns(event: Json, scene: ClusterState) -> bool:
 
 
 async def show_events(
-    desk: SnapshotReader, read: str, events: Found, about: Mapping[str, str], most: int
+    reader: SnapshotReader, read: str, events: Found, about: Mapping[str, str], most: int
 ) -> Sequence[SnapshotEntry]:
     """The newest, as many as may be kept."""
     newest = sorted(sorted(events.items, key=name_of), key=event_time, reverse=True)
-    objects = await desk.clean(newest[:most])
+    objects = await reader.clean(newest[:most])
     lines = [EntryRow(event_line(found), found) for found in objects]
     left_out = len(newest) - len(objects)
     origins = origins_of(objects) or ((events.origin,) if events.origin else None)

@@ -35,28 +35,28 @@ _TROUBLE: Final = re.compile(
 )
 
 
-async def carrier_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def carrier_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """Pods of the controller, their owners, its settings, its warnings, what it says; nothing without an Ingress."""
     ways = _ways(scene)
     classes = dict.fromkeys(name for way in ways if (name := class_of(way, scene.items("cluster ingress classes"))))
-    found = await asyncio.gather(*(_carrier(desk, scene, name, ways) for name in [*classes][:MAX_CARRIERS]))
+    found = await asyncio.gather(*(_carrier(reader, scene, name, ways) for name in [*classes][:MAX_CARRIERS]))
     return [part for parts in found for part in parts]
 
 
-async def rival_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def rival_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """Ingresses of any namespace with a host of the one that is the target: its controller gives a path to one only."""
     hosts = _own_hosts(scene)
     if not hosts:
         return ()
-    found = await desk.list("Ingress", "networking.k8s.io/v1")
+    found = await reader.list("Ingress", "networking.k8s.io/v1")
     rivals = keep_named(
         found, lambda each: namespace_of(each) != scene.namespace and not hosts.isdisjoint(_hosts([each]))
     )
     whole = Found(rivals.items, rivals.complete) if isinstance(rivals, Found) else rivals
-    return await desk.show(RIVALS, whole, {"with": ", ".join(sorted(hosts))}, most=MAX_CARRIERS)
+    return await reader.show(RIVALS, whole, {"with": ", ".join(sorted(hosts))}, most=MAX_CARRIERS)
 
 
-async def rivals_kept_out(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def rivals_kept_out(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there."""
     hosts = _own_hosts(scene)
     why = Forbidden("only a case of the operator's own namespace looks into others")
@@ -80,23 +80,23 @@ def _ways(scene: ClusterState) -> list[Json]:
 
 
 async def _carrier(
-    desk: SnapshotReader, scene: ClusterState, name: str, ways: Sequence[Json]
+    reader: SnapshotReader, scene: ClusterState, name: str, ways: Sequence[Json]
 ) -> Sequence[SnapshotEntry]:
     ingress_class = scene.look("IngressClass", "", name) or {}
     labels = f"app.kubernetes.io/name in ({','.join(carrier_names(ingress_class))})"
-    answer: Answer = await desk.list("Pod", "v1", labels=labels) if carrier_names(ingress_class) else NOTHING
+    answer: Answer = await reader.list("Pod", "v1", labels=labels) if carrier_names(ingress_class) else NOTHING
     pods = sorted((pod for pod in items_of(answer) if controller_of(pod)), key=worst_first)[:MAX_CARRIERS]
     about = {"of": f"IngressClass/{name}"}
-    shown = await desk.show(f"{CARRIER} pods", keep_named(answer, lambda pod: pod in pods), about)
+    shown = await reader.show(f"{CARRIER} pods", keep_named(answer, lambda pod: pod in pods), about)
     if not pods:
         return shown
     said, events, owners, settings = await asyncio.gather(
-        logs.carrier_logs(desk, pods, _kept(ways)),
-        _events(desk, pods),
-        _owners(desk, pods),
-        _settings(desk, pods),
+        logs.carrier_logs(reader, pods, _kept(ways)),
+        _events(reader, pods),
+        _owners(reader, pods),
+        _settings(reader, pods),
     )
-    accused = await _accused(desk, said)
+    accused = await _accused(reader, said)
     return (*shown, *owners, *settings, *events, *said, *accused)
 
 
@@ -109,36 +109,36 @@ def _kept(ways: Sequence[Json]) -> re.Pattern[str]:
     return re.compile(f"{_TROUBLE.pattern}|{marks}" if marks else _TROUBLE.pattern)
 
 
-async def _events(desk: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
+async def _events(reader: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
     """Warnings about these pods."""
     namespace, names = namespace_of(pods[0]), {name_of(pod) for pod in pods}
-    found = await desk.list("Event", "v1", namespace, fields="type=Warning,involvedObject.kind=Pod")
+    found = await reader.list("Event", "v1", namespace, fields="type=Warning,involvedObject.kind=Pod")
     ours = keep_named(found, lambda event: (event.get("involvedObject") or {}).get("name") in names)
     about = {"in": namespace}
     if isinstance(ours, ReadError):
-        return await desk.show(f"{CARRIER} events", ours, about)
-    return await show_events(desk, f"{CARRIER} events", ours, about, MAX_OTHER_EVENTS)
+        return await reader.show(f"{CARRIER} events", ours, about)
+    return await show_events(reader, f"{CARRIER} events", ours, about, MAX_OTHER_EVENTS)
 
 
-async def _owners(desk: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
+async def _owners(reader: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
     owner = controller_of(pods[0])
     kind, version = str(owner.get("kind")), str(owner.get("apiVersion"))
-    return await climb_owner(desk, f"{CARRIER} owner", kind, version, str(owner.get("name")), namespace_of(pods[0]))
+    return await climb_owner(reader, f"{CARRIER} owner", kind, version, str(owner.get("name")), namespace_of(pods[0]))
 
 
-async def _settings(desk: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
+async def _settings(reader: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:
     """ConfigMaps that the arguments of the controller name."""
     named = [step for step in settings_named(pods[0]) if step[0] == namespace_of(pods[0])][:MAX_CARRIERS]
-    reads = (desk.one(f"{CARRIER} settings", "ConfigMap", "v1", name, place) for place, name in named)
+    reads = (reader.one(f"{CARRIER} settings", "ConfigMap", "v1", name, place) for place, name in named)
     return [part for parts in await asyncio.gather(*reads) for part in parts]
 
 
-async def _accused(desk: SnapshotReader, said: Iterable[SnapshotEntry]) -> Sequence[SnapshotEntry]:
+async def _accused(reader: SnapshotReader, said: Iterable[SnapshotEntry]) -> Sequence[SnapshotEntry]:
     """Ingresses of any namespace whose annotations hold a word that the controller cannot take up."""
     words = complained_words("\n".join(part.text for part in said))
     if not words:
         return ()
-    found = await desk.list("Ingress", "networking.k8s.io/v1")
+    found = await reader.list("Ingress", "networking.k8s.io/v1")
     kept = keep_named(found, lambda each: any(holds_word(text, words) for text in annotations_of(each).values()))
     whole = Found(kept.items, kept.complete) if isinstance(kept, Found) else kept
-    return await desk.show(f"{CARRIER} routes", whole, {"with": ", ".join(words)}, most=MAX_CARRIERS)
+    return await reader.show(f"{CARRIER} routes", whole, {"with": ", ".join(words)}, most=MAX_CARRIERS)

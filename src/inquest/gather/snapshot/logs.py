@@ -45,25 +45,25 @@ class LogRead:
 
 
 async def log_parts(
-    desk: SnapshotReader, scene: ClusterState, called: Sequence[Json]
+    reader: SnapshotReader, scene: ClusterState, called: Sequence[Json]
 ) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
     """Logs of the target, and of its neighbours; `called` are Services of the namespace that the target calls."""
     failing, witnesses = wanted_of(scene)
     mine, heard, theirs, system = await asyncio.gather(
-        _read(desk, failing, ""),
-        _read(desk, witnesses, f"{WITNESS} "),
-        _read(desk, wanted_nearby(scene, called), f"{NEIGHBOUR} "),
-        _read(desk, wanted_of_system(scene), "system "),
+        _read(reader, failing, ""),
+        _read(reader, witnesses, f"{WITNESS} "),
+        _read(reader, wanted_nearby(scene, called), f"{NEIGHBOUR} "),
+        _read(reader, wanted_of_system(scene), "system "),
     )
     return (*mine, *heard), (*theirs, *system)
 
 
 async def _read(
-    desk: SnapshotReader, wanted: Iterable[LogRead], whose: str, kept: re.Pattern[str] | None = None
+    reader: SnapshotReader, wanted: Iterable[LogRead], whose: str, kept: re.Pattern[str] | None = None
 ) -> Sequence[SnapshotEntry]:
     runs = [(each, previous) for each in wanted for previous in ((False, True) if each.before else (False,))]
     reads = (
-        desk.log(
+        reader.log(
             f"{whose}{_RUN[previous]}",
             each.namespace,
             each.pod,
@@ -100,19 +100,19 @@ def wanted_of_system(scene: ClusterState) -> list[LogRead]:
     return [run.wanted for run in _first_replicas(_containers(pods, has_failed), [])[:MAX_FAILING_SYSTEM]]
 
 
-async def component_logs(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def component_logs(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """What a part of the cluster says that the trouble points to, where it runs: one of each, near the target first."""
     nodes = {(pod.get("spec") or {}).get("nodeName") for pod in scene.pods.mine}
     asked = [pod for pod in scene.items("system pods") if is_asked(pod, scene)]
     asked.sort(key=lambda pod: ((pod.get("spec") or {}).get("nodeName") not in nodes, name_of(pod)))
     runs = {_part_of(pod): run.wanted for pod in reversed(asked) for run in _containers([pod], runs_well)}
-    return await _read(desk, [runs[part] for part in sorted(runs)][:MAX_COMPONENTS], "system ")
+    return await _read(reader, [runs[part] for part in sorted(runs)][:MAX_COMPONENTS], "system ")
 
 
-async def carrier_logs(desk: SnapshotReader, pods: Sequence[Json], kept: re.Pattern[str]) -> Sequence[SnapshotEntry]:
+async def carrier_logs(reader: SnapshotReader, pods: Sequence[Json], kept: re.Pattern[str]) -> Sequence[SnapshotEntry]:
     """What a controller that serves many namespaces says, one replica; of its lines those that `kept` finds."""
     runs = _first_replicas(_containers(pods, lambda status: has_failed(status) or runs_well(status)), [])
-    return await _read(desk, [run.wanted for run in runs][:MAX_COMPONENTS], f"{CARRIER} ", kept)
+    return await _read(reader, [run.wanted for run in runs][:MAX_COMPONENTS], f"{CARRIER} ", kept)
 
 
 def _part_of(pod: Json) -> str:

@@ -54,27 +54,27 @@ _WELL_KNOWN: Final = frozenset({"admin", "cluster-admin", "edit", "view"})
 # --- nodes, volumes ------------------------------------------------------------------------------------------
 
 
-async def node_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def node_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """Nodes on which pods of the target run, the worst pods first."""
     if scene.root.kind == "Node":
         return ()
     pods = sorted(scene.pods.mine, key=worst_first)
     names = dict.fromkeys(str((pod.get("spec") or {}).get("nodeName") or "") for pod in pods)
-    return await desk.several("node", "Node", "v1", [name for name in names if name], MAX_NODES)
+    return await reader.several("node", "Node", "v1", [name for name in names if name], MAX_NODES)
 
 
-async def volume_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def volume_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The volumes that the claims of the target are bound to."""
     known = {name_of(claim): claim for claim in scene.items("claims")}
     names = dict.fromkeys(name for pod in scene.pods.mine for name in claims_of(pod))
     bound = (str((known[name].get("spec") or {}).get("volumeName") or "") for name in names if name in known)
-    return await desk.several("volume", "PersistentVolume", "v1", [name for name in bound if name], MAX_GETS)
+    return await reader.several("volume", "PersistentVolume", "v1", [name for name in bound if name], MAX_GETS)
 
 
 # --- configuration -------------------------------------------------------------------------------------------
 
 
-async def config_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def config_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """ConfigMaps that the pods of the target refer to, then those of unwell neighbours."""
     mine = _config_maps((*scene.chain.objects[-1:], *scene.pods.mine))
     ill = (found for read in WORKLOADS for found in scene.items(read) if is_unwell(found, scene.taken_at))
@@ -83,8 +83,8 @@ async def config_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[Sn
     room = max(0, MAX_CONFIG_MAPS - len(mine))
     if not scene.namespace:
         return ()
-    own = await desk.several("config map", "ConfigMap", "v1", mine, MAX_CONFIG_MAPS, scene.namespace)
-    more = await desk.several("neighbour config map", "ConfigMap", "v1", theirs[:room], room, scene.namespace)
+    own = await reader.several("config map", "ConfigMap", "v1", mine, MAX_CONFIG_MAPS, scene.namespace)
+    more = await reader.several("neighbour config map", "ConfigMap", "v1", theirs[:room], room, scene.namespace)
     return (*own, *more)
 
 
@@ -113,13 +113,13 @@ def outside(scene: ClusterState, steps: Sequence[Step]) -> tuple[Step, ...]:
     return tuple(step for step in steps if step[0] not in ("", scene.namespace))[:MAX_CALLED]
 
 
-async def called_parts(desk: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
+async def called_parts(reader: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """Services of other namespaces and their endpoints; who they are only trouble asks for (`beyond_parts`)."""
-    found = await asyncio.gather(*(_called_outside(desk, *step) for step in outside(scene, steps)))
+    found = await asyncio.gather(*(_called_outside(reader, *step) for step in outside(scene, steps)))
     return [part for parts in found for part in parts]
 
 
-async def beyond_parts(desk: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
+async def beyond_parts(reader: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """Who stands behind a Service of another namespace that does not answer: pods, owner, policies, warnings."""
     if not calls_stall(scene):
         return ()
@@ -128,11 +128,13 @@ async def beyond_parts(desk: SnapshotReader, scene: ClusterState, steps: Sequenc
         (*step, selector) for step, each in services if (selector := ((each or {}).get("spec") or {}).get("selector"))
     ]
     spaces = dict.fromkeys(place for place, _, _ in known)
-    found = await asyncio.gather(*(_behind(desk, *each) for each in known), *(_around(desk, place) for place in spaces))
+    found = await asyncio.gather(
+        *(_behind(reader, *each) for each in known), *(_around(reader, place) for place in spaces)
+    )
     return [part for parts in found for part in parts]
 
 
-async def kept_out(desk: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
+async def kept_out(reader: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: a gap for each namespace that would have been read."""
     spaces = dict.fromkeys(place for place, _ in outside(scene, steps)) if calls_stall(scene) else {}
     why = Forbidden("only a case of the operator's own namespace looks into others")
@@ -142,69 +144,69 @@ async def kept_out(desk: SnapshotReader, scene: ClusterState, steps: Sequence[St
 
 
 async def _behind(
-    desk: SnapshotReader, namespace: str, name: str, selector: Mapping[str, str]
+    reader: SnapshotReader, namespace: str, name: str, selector: Mapping[str, str]
 ) -> Sequence[SnapshotEntry]:
     """The pods of one Service, the worst first, and who owns them."""
     labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    answer = await desk.list("Pod", "v1", namespace, labels=labels)
+    answer = await reader.list("Pod", "v1", namespace, labels=labels)
     pods = sorted(items_of(answer), key=worst_first)[:MAX_BEYOND]
     about = {"of": f"Service/{name}", "in": namespace}
-    shown = await desk.show("neighbour pods behind", keep_named(answer, lambda pod: pod in pods), about)
+    shown = await reader.show("neighbour pods behind", keep_named(answer, lambda pod: pod in pods), about)
     owner = controller_of(pods[0]) if pods else {}
     kind, version, maker = (str(owner.get(key)) for key in ("kind", "apiVersion", "name"))
-    above = await climb_owner(desk, "neighbour owner behind", kind, version, maker, namespace) if owner else ()
+    above = await climb_owner(reader, "neighbour owner behind", kind, version, maker, namespace) if owner else ()
     return (*shown, *above)
 
 
-async def _around(desk: SnapshotReader, namespace: str) -> Sequence[SnapshotEntry]:
+async def _around(reader: SnapshotReader, namespace: str) -> Sequence[SnapshotEntry]:
     """What else decides there: the namespace itself, its network policies, warnings, who is scaled to nothing."""
     space, policies, warnings, deployments = await asyncio.gather(
-        desk.one("neighbour namespace", "Namespace", "v1", namespace),
-        desk.list("NetworkPolicy", "networking.k8s.io/v1", namespace),
-        desk.list("Event", "v1", namespace, fields="type=Warning"),
-        desk.list("Deployment", "apps/v1", namespace),
+        reader.one("neighbour namespace", "Namespace", "v1", namespace),
+        reader.list("NetworkPolicy", "networking.k8s.io/v1", namespace),
+        reader.list("Event", "v1", namespace, fields="type=Warning"),
+        reader.list("Deployment", "apps/v1", namespace),
     )
     about = {"in": namespace}
     asleep = keep_named(deployments, lambda found: (found.get("spec") or {}).get("replicas") == 0)
     told: Sequence[SnapshotEntry] = (
-        await show_events(desk, "neighbour events behind", warnings, about, MAX_BEYOND)
+        await show_events(reader, "neighbour events behind", warnings, about, MAX_BEYOND)
         if isinstance(warnings, Found)
-        else await desk.show("neighbour events behind", warnings, about)
+        else await reader.show("neighbour events behind", warnings, about)
     )
     return (
         *space,
-        *await desk.show("neighbour network policies", policies, about),
+        *await reader.show("neighbour network policies", policies, about),
         *told,
-        *await desk.show("neighbour deployments asleep", asleep, about, most=MAX_BEYOND),
+        *await reader.show("neighbour deployments asleep", asleep, about, most=MAX_BEYOND),
     )
 
 
-async def _called_outside(desk: SnapshotReader, namespace: str, name: str) -> Sequence[SnapshotEntry]:
+async def _called_outside(reader: SnapshotReader, namespace: str, name: str) -> Sequence[SnapshotEntry]:
     service, slices = await asyncio.gather(
-        desk.one("neighbour service", "Service", "v1", name, namespace),
-        desk.list("EndpointSlice", "discovery.k8s.io/v1", namespace, labels=f"{SERVICE_NAME}={name}"),
+        reader.one("neighbour service", "Service", "v1", name, namespace),
+        reader.list("EndpointSlice", "discovery.k8s.io/v1", namespace, labels=f"{SERVICE_NAME}={name}"),
     )
     about = {"of": f"Service/{name}", "in": namespace}
-    return (*service, *await desk.show("neighbour endpoint slices", slices, about))
+    return (*service, *await reader.show("neighbour endpoint slices", slices, about))
 
 
 # --- rights ------------------------------------------------------------------------------------------------------
 
 
-async def role_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def role_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """ClusterRoles that are bound to the accounts of the target's pods."""
     bindings = (*scene.items("neighbour role bindings"), *scene.items("cluster role bindings"))
     refs = (each.get("roleRef") or {} for each in bindings if is_bound_to(each, scene.accounts, scene.namespace))
     names = dict.fromkeys(str(ref.get("name")) for ref in refs if ref.get("kind") == "ClusterRole")
     wanted = [name for name in names if name not in _WELL_KNOWN and not name.startswith("system:")]
     read = "cluster role"
-    return await desk.several(read, "ClusterRole", "rbac.authorization.k8s.io/v1", wanted, MAX_GETS)
+    return await reader.several(read, "ClusterRole", "rbac.authorization.k8s.io/v1", wanted, MAX_GETS)
 
 
-async def resolver_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def resolver_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """How names are answered, where they are not."""
     is_asked = "system services" in scene.answers
-    return await desk.one("system config map", "ConfigMap", "v1", "coredns", SYSTEM) if is_asked else ()
+    return await reader.one("system config map", "ConfigMap", "v1", "coredns", SYSTEM) if is_asked else ()
 
 
 # --- what remains, who owns ------------------------------------------------------------------------------------
@@ -212,28 +214,28 @@ async def resolver_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[
 _REMAINING: Final = re.compile(r"([a-z0-9-]{1,63})\.([a-z0-9.-]{0,253}) has \d{1,9} resource instances")
 
 
-async def remaining_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def remaining_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """What is left in a namespace that cannot go: the kinds that its conditions name."""
     found = scene.look("Namespace", "", scene.namespace) or {}
     state = condition_of(found.get("status") or {}, "NamespaceContentRemaining")
     named = _REMAINING.findall(str(state.get("message") or "")[:MAX_MESSAGE])[:MAX_REMAINING]
     kinds = [(plural, group) for plural, group in named if (plural, group) != ("pods", "")]
-    answers = await asyncio.gather(*(desk.list_word(*kind, scene.namespace) for kind in kinds))
+    answers = await asyncio.gather(*(reader.list_word(*kind, scene.namespace) for kind in kinds))
     parts = [
-        await desk.show("remaining", answer, {"kind": ".".join(filter(None, kind)), "in": scene.namespace})
+        await reader.show("remaining", answer, {"kind": ".".join(filter(None, kind)), "in": scene.namespace})
         for kind, answer in zip(kinds, answers, strict=True)
     ]
     return [part for each in parts for part in each]
 
 
-async def owner_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def owner_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """On a node stand pods of many namespaces: who controls the worst of them, and who controls that."""
     if scene.namespace:
         return ()
     ill = (pod for pod in sorted(scene.pods.mine, key=worst_first) if is_unwell(pod, scene.taken_at))
     owners = dict.fromkeys(each for pod in ill if (each := _owner_of(pod)))
     found = await asyncio.gather(
-        *(climb_owner(desk, "neighbour owner", *each) for each in [*owners][:MAX_OWNERS_NAMED])
+        *(climb_owner(reader, "neighbour owner", *each) for each in [*owners][:MAX_OWNERS_NAMED])
     )
     return [part for parts in found for part in parts]
 
@@ -246,12 +248,12 @@ def _owner_of(found: Json) -> tuple[str, str, str, str] | None:
 
 
 async def climb_owner(
-    desk: SnapshotReader, read: str, kind: str, api_version: str, name: str, namespace: str
+    reader: SnapshotReader, read: str, kind: str, api_version: str, name: str, namespace: str
 ) -> Sequence[SnapshotEntry]:
     """An owner, and the one above it."""
-    parts = await desk.one(read, kind, api_version, name, namespace)
+    parts = await reader.one(read, kind, api_version, name, namespace)
     above = _owner_of(parts[0].objects[0]) if parts[0].objects else None
-    return (*parts, *(await desk.one(read, *above) if above else ()))
+    return (*parts, *(await reader.one(read, *above) if above else ()))
 
 
 # --- who took the room -------------------------------------------------------------------------------------------
@@ -259,13 +261,13 @@ async def climb_owner(
 _TAKEN: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<who>[\w./-]{1,253}) on node (?P<node>[\w.-]{1,253}?)\.?$")
 
 
-async def taker_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def taker_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The pods of any namespace that the scheduler put in the place of the target's, and who owns them."""
-    found = await asyncio.gather(*(_takers(desk, node, who) for node, who in _taken(scene).items()))
+    found = await asyncio.gather(*(_takers(reader, node, who) for node, who in _taken(scene).items()))
     return [part for parts in found for part in parts]
 
 
-async def takers_kept_out(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def takers_kept_out(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: a gap for each node."""
     why = Forbidden("only a case of the operator's own namespace looks into others")
     return [gap_entry(ReadError(f"list pods on {node}", why), TAKERS, {"on": node}) for node in _taken(scene)]
@@ -288,14 +290,14 @@ def concerns_pods(event: Json, scene: ClusterState) -> bool:
     return any(str(about.get("name") or "").startswith(f"{name}-") for name in made)
 
 
-async def _takers(desk: SnapshotReader, node: str, who: set[str]) -> Sequence[SnapshotEntry]:
-    answer = await desk.list("Pod", "v1", fields=f"spec.nodeName={node}")
+async def _takers(reader: SnapshotReader, node: str, who: set[str]) -> Sequence[SnapshotEntry]:
+    answer = await reader.list("Pod", "v1", fields=f"spec.nodeName={node}")
     ours = keep_named(answer, lambda pod: not who.isdisjoint((name_of(pod), str(pod["metadata"].get("uid")))))
     owners = dict.fromkeys(each for pod in items_of(ours) if (each := _owner_of(pod)))
     above = await asyncio.gather(
-        *(climb_owner(desk, "neighbour owner ahead", *each) for each in [*owners][:MAX_TAKERS])
+        *(climb_owner(reader, "neighbour owner ahead", *each) for each in [*owners][:MAX_TAKERS])
     )
-    return (*await desk.show(TAKERS, ours, {"on": node}), *(part for parts in above for part in parts))
+    return (*await reader.show(TAKERS, ours, {"on": node}), *(part for parts in above for part in parts))
 
 
 # --- GitOps ------------------------------------------------------------------------------------------------------
@@ -310,7 +312,7 @@ _ARGO: Final = "argocd.argoproj.io/tracking-id"
 _ARGO_NAMESPACE: Final = "argocd"
 
 
-async def source_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def source_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The object from which a GitOps tool makes the root, where its labels say which."""
     labels = labels_of(scene.chain.root_object)
     app, colon, _ = annotations_of(scene.chain.root_object).get(_ARGO, "").partition(":")
@@ -320,5 +322,5 @@ async def source_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[Sn
         if labels.get(f"{group}/name")
     ]
     wanted += [("Application", "argoproj.io/v1alpha1", app, _ARGO_NAMESPACE)] if app and colon else []
-    found = await asyncio.gather(*(desk.one("source", *each) for each in wanted))
+    found = await asyncio.gather(*(reader.one("source", *each) for each in wanted))
     return [part for parts in found for part in parts]

@@ -37,21 +37,21 @@ POD_PAGES: Final = 8
 # --- the chain ---------------------------------------------------------------------------------------------
 
 
-async def chain_parts(desk: SnapshotReader, chain: OwnerChain) -> list[SnapshotEntry]:
+async def chain_parts(reader: SnapshotReader, chain: OwnerChain) -> list[SnapshotEntry]:
     """The target and its owners upwards, each an entry."""
     refs = (chain.target, *chain.owners)
     parts: list[SnapshotEntry] = []
     for number, (ref, found) in enumerate(zip(refs, chain.objects, strict=False)):
         about = {"object": ref.display, **({"namespace": ref.namespace} if ref.namespace else {})}
-        parts += await _link(desk, "owner" if number else "target", found, about, chain)
+        parts += await _link(reader, "owner" if number else "target", found, about, chain)
     return parts
 
 
 async def _link(
-    desk: SnapshotReader, read: str, found: Json | None, about: Mapping[str, str], chain: OwnerChain
+    reader: SnapshotReader, read: str, found: Json | None, about: Mapping[str, str], chain: OwnerChain
 ) -> Sequence[SnapshotEntry]:
     if found is not None:
-        return await desk.show(read, Found((found,)), about, pages=_OWNER_PAGES)
+        return await reader.show(read, Found((found,)), about, pages=_OWNER_PAGES)
     gaps = (gap for gap in chain.gaps if about["object"] in gap.what)
     return (gap_part(read, about, next(gaps, Gap(f"get {about['object']}", "not read"))),)
 
@@ -59,22 +59,22 @@ async def _link(
 # --- pods --------------------------------------------------------------------------------------------------
 
 
-async def read_pods(desk: SnapshotReader, chain: OwnerChain, namespace: str) -> tuple[Answer, Answer]:
+async def read_pods(reader: SnapshotReader, chain: OwnerChain, namespace: str) -> tuple[Answer, Answer]:
     """Pods that the server selects for the target, where it can, and those of the namespace."""
     if not namespace:
-        return await _selected(desk, chain), NOTHING
-    others = await desk.list("Pod", "v1", namespace)
+        return await _selected(reader, chain), NOTHING
+    others = await reader.list("Pod", "v1", namespace)
     is_enough = isinstance(others, Found) and others.complete
-    return (NOTHING if is_enough else await _labelled(desk, chain, namespace)), others
+    return (NOTHING if is_enough else await _labelled(reader, chain, namespace)), others
 
 
-async def _selected(desk: SnapshotReader, chain: OwnerChain) -> Answer:
+async def _selected(reader: SnapshotReader, chain: OwnerChain) -> Answer:
     if chain.root.kind == "Node":
-        return await desk.list("Pod", "v1", fields=f"spec.nodeName={chain.root.name}")
+        return await reader.list("Pod", "v1", fields=f"spec.nodeName={chain.root.name}")
     return NOTHING
 
 
-async def _labelled(desk: SnapshotReader, chain: OwnerChain, namespace: str) -> Answer:
+async def _labelled(reader: SnapshotReader, chain: OwnerChain, namespace: str) -> Answer:
     """Where the namespace could not be listed whole: what the selector of the root takes."""
     found = chain.root_object or {}
     selector = selector_text(found) if found else ""
@@ -82,7 +82,7 @@ async def _labelled(desk: SnapshotReader, chain: OwnerChain, namespace: str) -> 
         return Found((found,) if found else ())
     if not selector:
         return NOTHING
-    return await desk.list("Pod", "v1", namespace, labels=selector)
+    return await reader.list("Pod", "v1", namespace, labels=selector)
 
 
 def sorted_out(chain: OwnerChain, selected: Answer, others: Answer, look: Look) -> TargetPods:
@@ -116,17 +116,19 @@ def _is_selected(pod: Json, chain: OwnerChain) -> bool:
 
 
 async def pod_parts(
-    desk: SnapshotReader, scene: ClusterState
+    reader: SnapshotReader, scene: ClusterState
 ) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
     """Those of the target in full; of the others the unwell ones, and a row for each of the rest."""
     about = {"of": scene.root.display}
     if scene.is_about_namespace:
-        return await desk.show("pods", scene.pods.others, about, order=worst_first, most=MAX_PODS, pages=POD_PAGES), ()
-    own = await desk.show("pods", scene.pods.own, about, order=worst_first, most=MAX_PODS, pages=POD_PAGES)
-    return own, (await _neighbours(desk, scene) if scene.namespace else ())
+        return await reader.show(
+            "pods", scene.pods.others, about, order=worst_first, most=MAX_PODS, pages=POD_PAGES
+        ), ()
+    own = await reader.show("pods", scene.pods.own, about, order=worst_first, most=MAX_PODS, pages=POD_PAGES)
+    return own, (await _neighbours(reader, scene) if scene.namespace else ())
 
 
-async def _neighbours(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def _neighbours(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     others = scene.pods.others
     about = {"in": scene.namespace}
     if isinstance(others, ReadError):
@@ -135,7 +137,7 @@ async def _neighbours(desk: SnapshotReader, scene: ClusterState) -> Sequence[Sna
     kept = {(namespace_of(pod), name_of(pod)) for pod in worst[:MAX_NEIGHBOURS]}
     rows = [pod_row(pod) for pod in worst[MAX_NEIGHBOURS:]]
     chosen = others.only(lambda pod: (namespace_of(pod), name_of(pod)) in kept)
-    return await desk.show("neighbour pods", chosen, about, order=worst_first, rows=rows, pages=POD_PAGES)
+    return await reader.show("neighbour pods", chosen, about, order=worst_first, rows=rows, pages=POD_PAGES)
 
 
 def worst_first(pod: Json) -> tuple[int, int, str]:
@@ -183,7 +185,7 @@ def _rule_text(rule: Json) -> str:
 # --- revisions -----------------------------------------------------------------------------------------------
 
 
-async def revision_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def revision_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
     """The last two revisions of the root, those that pods still run, and what changed between the two."""
     root, found = scene.root, scene.chain.root_object
     source = _SOURCES.get(root.kind)
@@ -191,24 +193,24 @@ async def revision_parts(desk: SnapshotReader, scene: ClusterState) -> Sequence[
         return ()
     kind, number_of, content_of = source
     about = {"of": root.display}
-    listed = await _listed_revisions(desk, scene, kind, found)
+    listed = await _listed_revisions(reader, scene, kind, found)
     owned = keep_named(listed, lambda each: controller_of(each).get("uid") == (found.get("metadata") or {}).get("uid"))
     if isinstance(owned, ReadError):
         return (gap_entry(owned, "revisions", about),)
     newest = sorted(owned.items, key=number_of, reverse=True)
     owners = {controller_of(pod).get("name") for pod in scene.pods.mine}
     wanted = [*newest[:REVISIONS], *(each for each in newest[REVISIONS:] if name_of(each) in owners)]
-    shown = await desk.show("revisions", Found(tuple(wanted), owned.complete), about, most=MAX_ROWS)
-    two = await desk.clean(newest[:REVISIONS])
+    shown = await reader.show("revisions", Found(tuple(wanted), owned.complete), about, most=MAX_ROWS)
+    two = await reader.clean(newest[:REVISIONS])
     return (*shown, *_difference(two, number_of, content_of, about))
 
 
-async def _listed_revisions(desk: SnapshotReader, scene: ClusterState, kind: str, found: Json) -> Answer:
+async def _listed_revisions(reader: SnapshotReader, scene: ClusterState, kind: str, found: Json) -> Answer:
     """ReplicaSets stand in the table already."""
     known = scene.answers.get("neighbour replica sets")
     if kind == "ReplicaSet" and isinstance(known, Found) and known.complete:
         return Found(known.items)
-    return await desk.list(kind, "apps/v1", scene.namespace, labels=selector_text(found))
+    return await reader.list(kind, "apps/v1", scene.namespace, labels=selector_text(found))
 
 
 def _difference(

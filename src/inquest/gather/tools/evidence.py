@@ -15,11 +15,11 @@ from inquest.gather.tools.scope import check_namespace, check_word, namespace_of
 from inquest.ports.kubernetes import Json
 
 
-async def read_evidence(desk: ToolContext, given: args.ReadEvidence) -> Output:
+async def read_evidence(context: ToolContext, given: args.ReadEvidence) -> Output:
     """A page of a stored text, which is redacted already."""
-    found = desk.evidence.get(given.id)
+    found = context.evidence.get(given.id)
     if found is None:
-        raise NotFound(f"there is no evidence {given.id}; the last one is E{len(desk.evidence)}")
+        raise NotFound(f"there is no evidence {given.id}; the last one is E{len(context.evidence)}")
     page = found.text[given.offset : given.offset + given.limit]
     end = given.offset + len(page)
     more = f'\n({found.size - end} characters follow: read_evidence("{given.id}", offset={end}))' if page else ""
@@ -27,40 +27,40 @@ async def read_evidence(desk: ToolContext, given: args.ReadEvidence) -> Output:
     return Output(text or "(nothing at this offset)", api_fact=found.api_fact, empty=not page)
 
 
-async def todo_write(desk: ToolContext, given: args.TodoWrite) -> Output:
+async def todo_write(context: ToolContext, given: args.TodoWrite) -> Output:
     """Add or change entries by id."""
     for todo in given.todos:
-        desk.todos[todo.id] = {"content": todo.content, "status": todo.status}
-    counts = Counter(todo["status"] for todo in desk.todos.values())
-    at_work = [name for name, todo in desk.todos.items() if todo["status"] == "in_progress"]
-    return Output(as_json({"total": len(desk.todos), "by_status": dict(counts), "in_progress": at_work}))
+        context.todos[todo.id] = {"content": todo.content, "status": todo.status}
+    counts = Counter(todo["status"] for todo in context.todos.values())
+    at_work = [name for name, todo in context.todos.items() if todo["status"] == "in_progress"]
+    return Output(as_json({"total": len(context.todos), "by_status": dict(counts), "in_progress": at_work}))
 
 
-async def get_runbook(desk: ToolContext, given: args.Runbook) -> Output:
+async def get_runbook(context: ToolContext, given: args.Runbook) -> Output:
     """The text of a playbook."""
-    if given.name not in desk.backends.runbooks:
-        raise NotFound(f"no runbook {given.name!r}; there are: {', '.join(sorted(desk.backends.runbooks))}")
-    return Output(desk.backends.runbooks[given.name])
+    if given.name not in context.backends.runbooks:
+        raise NotFound(f"no runbook {given.name!r}; there are: {', '.join(sorted(context.backends.runbooks))}")
+    return Output(context.backends.runbooks[given.name])
 
 
-async def get_namespaced_resource_context(desk: ToolContext, given: args.NamespacedContext) -> Output:
+async def get_namespaced_resource_context(context: ToolContext, given: args.NamespacedContext) -> Output:
     """Root owner, spec hash, labels, quota and history of a namespaced object."""
     check_word(given.kind)
-    namespace = check_namespace(given.namespace or desk.scope.namespace, desk.scope)
-    return await _context(desk, given.kind, given.name, namespace)
+    namespace = check_namespace(given.namespace or context.scope.namespace, context.scope)
+    return await _context(context, given.kind, given.name, namespace)
 
 
-async def get_cluster_resource_context(desk: ToolContext, given: args.ClusterContext) -> Output:
+async def get_cluster_resource_context(context: ToolContext, given: args.ClusterContext) -> Output:
     """The same of a cluster-scoped object."""
-    kind = await resolve_kind(desk, given.kind)
-    namespace_of(kind, "", given.name, desk.scope)
-    return await _context(desk, given.kind, given.name, "")
+    kind = await resolve_kind(context, given.kind)
+    namespace_of(kind, "", given.name, context.scope)
+    return await _context(context, given.kind, given.name, "")
 
 
-async def _context(desk: ToolContext, kind: str, name: str, namespace: str) -> Output:
-    if desk.backends.context is None:
+async def _context(context: ToolContext, kind: str, name: str, namespace: str) -> Output:
+    if context.backends.context is None:
         raise Unavailable("resource context")
     place = (KIND_WORDS.get(kind.lower(), kind.lower()), name, namespace)
-    found: Json = desk.contexts.get(place) or await desk.backends.context(kind, name, namespace)
-    shown: dict[str, Any] = desk.backends.redactor.data(found).value
+    found: Json = context.contexts.get(place) or await context.backends.context(kind, name, namespace)
+    shown: dict[str, Any] = context.backends.redactor.data(found).value
     return Output(as_json(shown), api_fact=True)

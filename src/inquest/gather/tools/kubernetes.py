@@ -39,11 +39,11 @@ NO_LOG: Final = re.compile(
 )
 
 
-async def resolve_kind(desk: ToolContext, word: str, api_version: str = "") -> ResourceKind:
+async def resolve_kind(context: ToolContext, word: str, api_version: str = "") -> ResourceKind:
     """The kind behind a word; blocked spellings are refused before discovery is asked."""
-    check_word(word, desk.backends.blocked)
-    kind = await desk.backends.cluster.kind(word.strip(), api_version)
-    check_kind(kind, desk.backends.blocked)
+    check_word(word, context.backends.blocked)
+    kind = await context.backends.cluster.kind(word.strip(), api_version)
+    check_kind(kind, context.backends.blocked)
     return kind
 
 
@@ -58,32 +58,34 @@ def _said(kind: ResourceKind, namespace: str) -> dict[str, Any]:
 # --- objects -------------------------------------------------------------------------------------------
 
 
-async def kubectl_describe(desk: ToolContext, given: args.OneObject) -> Output:
+async def kubectl_describe(context: ToolContext, given: args.OneObject) -> Output:
     """Object, conditions in words, owner, newest events."""
-    kind = await resolve_kind(desk, given.kind, given.api_version)
-    namespace = namespace_of(kind, given.namespace, given.name, desk.scope)
-    found = await desk.backends.cluster.get(kind, given.name, namespace)
-    events = await _events_of(desk, kind.kind, given.name, namespace)
-    kept, withheld = desk.readable([found])
-    text = "\n".join(describe_object(shown, events, desk.backends.clock.now()) for shown in await desk.redacted(kept))
+    kind = await resolve_kind(context, given.kind, given.api_version)
+    namespace = namespace_of(kind, given.namespace, given.name, context.scope)
+    found = await context.backends.cluster.get(kind, given.name, namespace)
+    events = await _events_of(context, kind.kind, given.name, namespace)
+    kept, withheld = context.readable([found])
+    text = "\n".join(
+        describe_object(shown, events, context.backends.clock.now()) for shown in await context.redacted(kept)
+    )
     text += _withheld_note(withheld)
     return Output(text, api_fact=True, resolved=_said(kind, namespace))
 
 
-async def _events_of(desk: ToolContext, kind: str, name: str, namespace: str) -> list[dict[str, Any]] | None:
+async def _events_of(context: ToolContext, kind: str, name: str, namespace: str) -> list[dict[str, Any]] | None:
     """None: they could not be read, which is not the same as none."""
     try:
-        listing = await _event_listing(desk, kind, name, namespace)
+        listing = await _event_listing(context, kind, name, namespace)
     except InquestError:
         return None
-    return event_rows(await desk.redacted(listing.items))[:EVENTS_SHOWN]
+    return event_rows(await context.redacted(listing.items))[:EVENTS_SHOWN]
 
 
-async def _event_listing(desk: ToolContext, kind: str, name: str, namespace: str) -> Listing:
+async def _event_listing(context: ToolContext, kind: str, name: str, namespace: str) -> Listing:
     """Events of cluster-scoped objects stand in the namespace `default`."""
-    event = await desk.backends.cluster.kind("Event", "v1")
+    event = await context.backends.cluster.kind("Event", "v1")
     fields = [f"involvedObject.{key}={value}" for key, value in (("kind", kind), ("name", name)) if value]
-    listing = await desk.backends.cluster.list(event, namespace or "default", fields=",".join(fields), limit=COUNTED)
+    listing = await context.backends.cluster.list(event, namespace or "default", fields=",".join(fields), limit=COUNTED)
     kept = [item for item in listing.items if _is_about(item, kind, name)]
     return Listing(tuple(kept), listing.complete)
 
@@ -93,60 +95,60 @@ def _is_about(event: Mapping[str, Any], kind: str, name: str) -> bool:
     return kind in ("", about.get("kind")) and name in ("", about.get("name"))
 
 
-async def kubectl_get(desk: ToolContext, given: args.GetArguments) -> Output:
+async def kubectl_get(context: ToolContext, given: args.GetArguments) -> Output:
     """One object, or a list of a namespace or of a cluster-scoped kind."""
-    kind = await resolve_kind(desk, given.kind, given.api_version)
-    namespace = namespace_of(kind, given.namespace, given.name, desk.scope)
+    kind = await resolve_kind(context, given.kind, given.api_version)
+    namespace = namespace_of(kind, given.namespace, given.name, context.scope)
     if given.name:
-        found = await desk.backends.cluster.get(kind, given.name, namespace)
-        kept, withheld = desk.readable([found])
-        text = (_one(await desk.redacted(kept), given.output, desk) if kept else "") + _withheld_note(withheld)
+        found = await context.backends.cluster.get(kind, given.name, namespace)
+        kept, withheld = context.readable([found])
+        text = (_one(await context.redacted(kept), given.output, context) if kept else "") + _withheld_note(withheld)
         return Output(text, api_fact=True, resolved=_said(kind, namespace))
-    listing = await _listing(desk, kind, namespace, given)
-    kept, withheld = desk.readable(listing.items)
-    text = _many(await desk.redacted(kept), listing, given.output, desk) + _withheld_note(withheld)
+    listing = await _listing(context, kind, namespace, given)
+    kept, withheld = context.readable(listing.items)
+    text = _many(await context.redacted(kept), listing, given.output, context) + _withheld_note(withheld)
     said = _said(kind, namespace)
     return Output(text, api_fact=True, empty=not listing.items, cut=not listing.complete, resolved=said)
 
 
-async def kubectl_get_yaml(desk: ToolContext, given: args.OneObject) -> Output:
+async def kubectl_get_yaml(context: ToolContext, given: args.OneObject) -> Output:
     """The raw object."""
     asked = args.GetArguments(kind=given.kind, name=given.name, namespace=given.namespace, output="yaml")
-    return await kubectl_get(desk, asked.model_copy(update={"api_version": given.api_version}))
+    return await kubectl_get(context, asked.model_copy(update={"api_version": given.api_version}))
 
 
-def _one(found: Sequence[Mapping[str, Any]], output: str, desk: ToolContext) -> str:
+def _one(found: Sequence[Mapping[str, Any]], output: str, context: ToolContext) -> str:
     if output == "table":
-        return objects_table(found, desk.backends.clock.now())
+        return objects_table(found, context.backends.clock.now())
     return as_json(found[0]) if output == "json" else as_yaml(found[0])
 
 
 async def _listing(
-    desk: ToolContext, kind: ResourceKind, namespace: str, given: args.GetArguments | args.CountArguments
+    context: ToolContext, kind: ResourceKind, namespace: str, given: args.GetArguments | args.CountArguments
 ) -> Listing:
     limit = COUNTED if isinstance(given, args.CountArguments) else LIST_ITEMS
     labels, fields = given.label_selector, given.field_selector
-    return await desk.backends.cluster.list(kind, namespace, labels=labels, fields=fields, limit=limit)
+    return await context.backends.cluster.list(kind, namespace, labels=labels, fields=fields, limit=limit)
 
 
-def _many(items: Sequence[Mapping[str, Any]], listing: Listing, output: str, desk: ToolContext) -> str:
+def _many(items: Sequence[Mapping[str, Any]], listing: Listing, output: str, context: ToolContext) -> str:
     """Lists say when they were cut; then what is not in them proves nothing."""
     truncated = not listing.complete
     if output in ("json", "yaml"):
         whole = {"items": list(items), "total": len(items), "truncated": truncated}
         return as_json(whole) if output == "json" else as_yaml(whole)
     more = " (cut: there are more, narrow it down with a selector)" if truncated else ""
-    return f"{objects_table(items, desk.backends.clock.now())}\ntotal: {len(items)}{more}"
+    return f"{objects_table(items, context.backends.clock.now())}\ntotal: {len(items)}{more}"
 
 
-async def kubectl_find_resource(desk: ToolContext, given: args.FindArguments) -> Output:
+async def kubectl_find_resource(context: ToolContext, given: args.FindArguments) -> Output:
     """Substring or glob over name, namespace and labels."""
-    kind = await resolve_kind(desk, given.kind)
-    namespace = namespace_of(kind, given.namespace, "", desk.scope)
-    listing = await desk.backends.cluster.list(kind, namespace, limit=COUNTED)
-    kept, withheld = desk.readable(listing.items)
+    kind = await resolve_kind(context, given.kind)
+    namespace = namespace_of(kind, given.namespace, "", context.scope)
+    listing = await context.backends.cluster.list(kind, namespace, limit=COUNTED)
+    kept, withheld = context.readable(listing.items)
     found = [item for item in kept if _matches(item, given.keyword.strip().lower())]
-    rows = [_found_row(item) for item in await desk.redacted(found[:LIST_ITEMS])]
+    rows = [_found_row(item) for item in await context.redacted(found[:LIST_ITEMS])]
     cut = not listing.complete or len(found) > LIST_ITEMS
     text = as_json(rows) + _cut_note(cut) + _withheld_note(withheld)
     return Output(text, True, not rows, cut, _said(kind, namespace))
@@ -168,29 +170,31 @@ def _cut_note(cut: bool) -> str:
     return "\n[TRUNCATED] there are more; narrow it down" if cut else ""
 
 
-async def kubectl_events(desk: ToolContext, given: args.EventArguments) -> Output:
+async def kubectl_events(context: ToolContext, given: args.EventArguments) -> Output:
     """Events whose object agrees in kind and name, newest first."""
-    kind = await resolve_kind(desk, given.kind) if given.kind else None
-    namespace = namespace_of(kind, given.namespace, given.name, desk.scope) if kind else _own(desk, given.namespace)
-    listing = await _event_listing(desk, kind.kind if kind else "", given.name, namespace)
+    kind = await resolve_kind(context, given.kind) if given.kind else None
+    namespace = (
+        namespace_of(kind, given.namespace, given.name, context.scope) if kind else _own(context, given.namespace)
+    )
+    listing = await _event_listing(context, kind.kind if kind else "", given.name, namespace)
     items = [item for item in listing.items if not given.warnings_only or item.get("type") == "Warning"]
-    rows = event_rows(await desk.redacted(items))
+    rows = event_rows(await context.redacted(items))
     cut = not listing.complete or len(rows) > EVENT_ITEMS
     text = "[" + ",\n".join(as_json(row) for row in rows[:EVENT_ITEMS]) + "]" + _cut_note(cut)
     said = {"namespace": namespace} | ({"kind": kind.kind} if kind else {})
     return Output(text, empty=not rows, cut=cut, resolved=said)
 
 
-def _own(desk: ToolContext, namespace: str) -> str:
-    return check_namespace(namespace or desk.scope.namespace, desk.scope)
+def _own(context: ToolContext, namespace: str) -> str:
+    return check_namespace(namespace or context.scope.namespace, context.scope)
 
 
-async def kubectl_count(desk: ToolContext, given: args.CountArguments) -> Output:
+async def kubectl_count(context: ToolContext, given: args.CountArguments) -> Output:
     """How many, and ten names."""
-    kind = await resolve_kind(desk, given.kind)
-    namespace = namespace_of(kind, given.namespace, "", desk.scope)
-    listing = await _listing(desk, kind, namespace, given)
-    kept, withheld = desk.readable(listing.items)
+    kind = await resolve_kind(context, given.kind)
+    namespace = namespace_of(kind, given.namespace, "", context.scope)
+    listing = await _listing(context, kind, namespace, given)
+    kept, withheld = context.readable(listing.items)
     names = [str((item.get("metadata") or {}).get("name")) for item in kept[:SAMPLE]]
     counted = {"count": len(kept), "capped": not listing.complete, "sample": names}
     said = _said(kind, namespace)
@@ -200,19 +204,19 @@ async def kubectl_count(desk: ToolContext, given: args.CountArguments) -> Output
 # --- logs ------------------------------------------------------------------------------------------------
 
 
-async def kubectl_logs(desk: ToolContext, given: args.LogArguments) -> Output:
+async def kubectl_logs(context: ToolContext, given: args.LogArguments) -> Output:
     """The log of the present run."""
-    return await _logs(desk, given, previous=False)
+    return await _logs(context, given, previous=False)
 
 
-async def kubectl_previous_logs(desk: ToolContext, given: args.LogArguments) -> Output:
+async def kubectl_previous_logs(context: ToolContext, given: args.LogArguments) -> Output:
     """The log of the run before."""
-    return await _logs(desk, given, previous=True)
+    return await _logs(context, given, previous=True)
 
 
-async def _logs(desk: ToolContext, given: args.LogArguments, *, previous: bool) -> Output:
-    namespace = _own(desk, given.namespace)
-    pod = await desk.backends.cluster.get(await desk.backends.cluster.kind("Pod", "v1"), given.name, namespace)
+async def _logs(context: ToolContext, given: args.LogArguments, *, previous: bool) -> Output:
+    namespace = _own(context, given.namespace)
+    pod = await context.backends.cluster.get(await context.backends.cluster.kind("Pod", "v1"), given.name, namespace)
     if not (pod.get("spec") or {}).get("nodeName"):
         # The API server answers with an empty text: nothing has run that could have written one.
         return Output("(no logs available: the pod has no node yet)", empty=True, resolved={"namespace": namespace})
@@ -221,7 +225,7 @@ async def _logs(desk: ToolContext, given: args.LogArguments, *, previous: bool) 
     texts = [
         NoLog(f"{container}: it was not restarted, so there is no run before this one")
         if container in never
-        else await _log(desk, given, namespace, container, previous=previous)
+        else await _log(context, given, namespace, container, previous=previous)
         for container in containers
     ]
     if lost := _lost(texts):
@@ -243,11 +247,11 @@ def _containers(pod: Mapping[str, Any]) -> list[str]:
 
 
 async def _log(
-    desk: ToolContext, given: args.LogArguments, namespace: str, container: str, *, previous: bool
+    context: ToolContext, given: args.LogArguments, namespace: str, container: str, *, previous: bool
 ) -> tuple[str, bool] | NoLog:
     try:
         return await newest_lines(
-            desk.backends.cluster,
+            context.backends.cluster,
             namespace,
             given.name,
             container,
@@ -318,19 +322,19 @@ def _footer(containers: list[str], lines: list[str], absent: list[str], given: a
 # --- usage -----------------------------------------------------------------------------------------------
 
 
-async def kubectl_top_pods(desk: ToolContext, given: args.TopPods) -> Output:
+async def kubectl_top_pods(context: ToolContext, given: args.TopPods) -> Output:
     """CPU and memory of pods, containers summed."""
-    namespace = _own(desk, given.namespace)
-    kind = await desk.backends.cluster.kind("PodMetrics", METRICS)
-    listing = await desk.backends.cluster.list(kind, namespace, labels=given.label_selector, limit=TABLE_ROWS)
+    namespace = _own(context, given.namespace)
+    kind = await context.backends.cluster.kind("PodMetrics", METRICS)
+    listing = await context.backends.cluster.list(kind, namespace, labels=given.label_selector, limit=TABLE_ROWS)
     rows = [_usage_row(item, item.get("containers") or ()) for item in listing.items]
     return _usage_table(["NAMESPACE", "NAME", "CPU", "MEMORY"], rows, listing, {"namespace": namespace})
 
 
-async def kubectl_top_nodes(desk: ToolContext, given: args.Nothing) -> Output:
+async def kubectl_top_nodes(context: ToolContext, given: args.Nothing) -> Output:
     """CPU and memory of nodes."""
-    kind = await desk.backends.cluster.kind("NodeMetrics", METRICS)
-    listing = await desk.backends.cluster.list(kind, "", limit=TABLE_ROWS)
+    kind = await context.backends.cluster.kind("NodeMetrics", METRICS)
+    listing = await context.backends.cluster.list(kind, "", limit=TABLE_ROWS)
     rows = [_usage_row(item, [item])[1:] for item in listing.items]
     return _usage_table(["NAME", "CPU", "MEMORY"], rows, listing, {})
 
@@ -347,11 +351,11 @@ def _usage_table(head: list[str], rows: list[list[str]], listing: Listing, said:
     return Output(text + _cut_note(not listing.complete), True, not rows, not listing.complete, said)
 
 
-async def kubectl_memory_requests(desk: ToolContext, given: args.InNamespace) -> Output:
+async def kubectl_memory_requests(context: ToolContext, given: args.InNamespace) -> Output:
     """Memory requests of pods, largest first."""
-    namespace = _own(desk, given.namespace)
-    kind = await desk.backends.cluster.kind("Pod", "v1")
-    listing = await desk.backends.cluster.list(kind, namespace, limit=TABLE_ROWS)
+    namespace = _own(context, given.namespace)
+    kind = await context.backends.cluster.kind("Pod", "v1")
+    listing = await context.backends.cluster.list(kind, namespace, limit=TABLE_ROWS)
     rows = sorted((_request_row(item) for item in listing.items), key=lambda row: (-int(row[2][:-2]), row[1]))
     return _usage_table(["NAMESPACE", "NAME", "MEMORY REQUESTS"], rows, listing, {"namespace": namespace})
 

@@ -48,9 +48,9 @@ class Range:
 # --- times -------------------------------------------------------------------------------------------------------
 
 
-def _window(desk: ToolContext) -> IncidentWindow:
-    now = desk.backends.clock.now()
-    return desk.window or incident_window(None, now, now)
+def _window(context: ToolContext) -> IncidentWindow:
+    now = context.backends.clock.now()
+    return context.window or incident_window(None, now, now)
 
 
 def moment(text: str, now: datetime, *, else_at: datetime) -> datetime:
@@ -96,11 +96,11 @@ def usual_step(start: datetime, end: datetime) -> float:
     return float(next((step for step in STEPS if step >= wanted), math.ceil(wanted)))
 
 
-def range_of(given: args.QueryPrometheus, desk: ToolContext) -> Range | None:
+def range_of(given: args.QueryPrometheus, context: ToolContext) -> Range | None:
     """The range that is asked for; None: one moment."""
     if not given.range_minutes and not given.start:
         return None
-    now, window = desk.backends.clock.now(), _window(desk)
+    now, window = context.backends.clock.now(), _window(context)
     end = moment(given.end or given.time, now, else_at=window.end)
     start = moment(given.start, now, else_at=_before(end, given.range_minutes * 60))
     _check_order(start, end)
@@ -129,97 +129,97 @@ def _step(said: str, start: datetime, end: datetime) -> float:
 # --- what is reached ---------------------------------------------------------------------------------------------
 
 
-def _metrics(desk: ToolContext) -> Metrics:
-    if desk.backends.metrics is None:
+def _metrics(context: ToolContext) -> Metrics:
+    if context.backends.metrics is None:
         raise NotConfigured(f"NotConfigured: {PROMETHEUS} is not configured")
-    return desk.backends.metrics
+    return context.backends.metrics
 
 
-def _logs(desk: ToolContext) -> Logs:
-    if desk.backends.logs is None:
+def _logs(context: ToolContext) -> Logs:
+    if context.backends.logs is None:
         raise NotConfigured(f"NotConfigured: {LOKI} is not configured")
-    return desk.backends.logs
+    return context.backends.logs
 
 
-def _namespaces(desk: ToolContext) -> Namespaces:
-    return frozenset({desk.scope.namespace, *desk.scope.others} - {""})
+def _namespaces(context: ToolContext) -> Namespaces:
+    return frozenset({context.scope.namespace, *context.scope.others} - {""})
 
 
 EMPTY: Final = "nothing was found: what it would show is unknown, not zero"
 
 
 async def _told(
-    desk: ToolContext, reading: SourceAnswer, *, empty: bool, said: Mapping[str, Any], **more: Any
+    context: ToolContext, reading: SourceAnswer, *, empty: bool, said: Mapping[str, Any], **more: Any
 ) -> Output:
     """An answer of Prometheus in its own words, redacted by structure."""
     said_too = (*reading.notes, EMPTY) if empty else reading.notes
     notes = {"notes": list(said_too)} if said_too else {}
     whole = {"status": "success", "data": reading.data, **more, **notes}
-    (shown,) = await desk.redacted([whole])
+    (shown,) = await context.redacted([whole])
     return Output(as_json(shown), empty=empty, cut=not reading.complete, resolved=said)
 
 
 # --- Prometheus --------------------------------------------------------------------------------------------------
 
 
-async def query_prometheus(desk: ToolContext, given: args.QueryPrometheus) -> Output:
+async def query_prometheus(context: ToolContext, given: args.QueryPrometheus) -> Output:
     """One moment, or a range."""
-    port, namespaces, spread = _metrics(desk), _namespaces(desk), range_of(given, desk)
+    port, namespaces, spread = _metrics(context), _namespaces(context), range_of(given, context)
     if spread is None:
-        at = moment(given.time, desk.backends.clock.now(), else_at=_window(desk).end)
+        at = moment(given.time, context.backends.clock.now(), else_at=_window(context).end)
         reading, said = await port.query(given.query, namespaces, at), {"time": rfc3339(at)}
     else:
         reading = await port.query_range(given.query, namespaces, spread.start, spread.end, spread.step)
         said = {"start": rfc3339(spread.start), "end": rfc3339(spread.end), "step": f"{spread.step:g}s"}
-    return await _told(desk, reading, empty=not reading.data.get("result"), said=said)
+    return await _told(context, reading, empty=not reading.data.get("result"), said=said)
 
 
-async def get_metric_names(desk: ToolContext, given: args.Match) -> Output:
+async def get_metric_names(context: ToolContext, given: args.Match) -> Output:
     """Names of metrics that the case has."""
-    window = _window(desk)
-    reading = await _metrics(desk).values("__name__", given.match, _namespaces(desk), window.start, window.end)
-    return await _told(desk, reading, empty=not reading.data, said=_seen(window))
+    window = _window(context)
+    reading = await _metrics(context).values("__name__", given.match, _namespaces(context), window.start, window.end)
+    return await _told(context, reading, empty=not reading.data, said=_seen(window))
 
 
-async def get_label_values(desk: ToolContext, given: args.LabelValues) -> Output:
+async def get_label_values(context: ToolContext, given: args.LabelValues) -> Output:
     """Values of one label."""
-    window = _window(desk)
-    reading = await _metrics(desk).values(given.label, given.match, _namespaces(desk), window.start, window.end)
-    return await _told(desk, reading, empty=not reading.data, said=_seen(window))
+    window = _window(context)
+    reading = await _metrics(context).values(given.label, given.match, _namespaces(context), window.start, window.end)
+    return await _told(context, reading, empty=not reading.data, said=_seen(window))
 
 
-async def get_all_labels(desk: ToolContext, given: args.Match) -> Output:
+async def get_all_labels(context: ToolContext, given: args.Match) -> Output:
     """Names of labels."""
-    window = _window(desk)
-    reading = await _metrics(desk).labels(given.match, _namespaces(desk), window.start, window.end)
-    return await _told(desk, reading, empty=not reading.data, said=_seen(window))
+    window = _window(context)
+    reading = await _metrics(context).labels(given.match, _namespaces(context), window.start, window.end)
+    return await _told(context, reading, empty=not reading.data, said=_seen(window))
 
 
-async def get_metric_metadata(desk: ToolContext, given: args.MetricArguments) -> Output:
+async def get_metric_metadata(context: ToolContext, given: args.MetricArguments) -> Output:
     """What a metric means."""
-    window = _window(desk)
-    reading = await _metrics(desk).metadata(given.metric, _namespaces(desk), window.start, window.end)
-    return await _told(desk, reading, empty=not reading.data, said=_seen(window))
+    window = _window(context)
+    reading = await _metrics(context).metadata(given.metric, _namespaces(context), window.start, window.end)
+    return await _told(context, reading, empty=not reading.data, said=_seen(window))
 
 
-async def list_prometheus_rules(desk: ToolContext, given: args.Nothing) -> Output:
+async def list_prometheus_rules(context: ToolContext, given: args.Nothing) -> Output:
     """Rules, and which of them fire for this case."""
-    reading = await _metrics(desk).rules(_namespaces(desk))
-    return await _told(desk, reading, empty=not reading.data["groups"], said={})
+    reading = await _metrics(context).rules(_namespaces(context))
+    return await _told(context, reading, empty=not reading.data["groups"], said={})
 
 
-async def get_series(desk: ToolContext, given: args.SeriesArguments) -> Output:
+async def get_series(context: ToolContext, given: args.SeriesArguments) -> Output:
     """Label sets; the last hour unless told."""
-    now = desk.backends.clock.now()
+    now = context.backends.clock.now()
     end = moment(given.end, now, else_at=now)
     start = moment(given.start, now, else_at=_before(end, SERIES_BACK.total_seconds()))
     _check_order(start, end)
-    reading = await _metrics(desk).series(given.match, _namespaces(desk), start, end, given.limit)
+    reading = await _metrics(context).series(given.match, _namespaces(context), start, end, given.limit)
     cut: dict[str, Any] = {}
     if len(reading.data) == given.limit:
         cut = {"_truncated": True, "_message": f"{given.limit} rows, the limit: there may be more. {NARROWER}"}
     said = {"start": rfc3339(start), "end": rfc3339(end)}
-    output = await _told(desk, reading, empty=not reading.data, said=said, **cut)
+    output = await _told(context, reading, empty=not reading.data, said=said, **cut)
     return output if not cut else Output(output.text, empty=output.empty, cut=True, resolved=said)
 
 
@@ -230,21 +230,21 @@ def _seen(window: IncidentWindow) -> dict[str, str]:
 # --- Loki --------------------------------------------------------------------------------------------------------
 
 
-async def query_loki(desk: ToolContext, given: args.QueryLoki) -> Output:
+async def query_loki(context: ToolContext, given: args.QueryLoki) -> Output:
     """Lines, the newest last; of a metric query its series."""
-    start, end = _of_logs(given, desk)
+    start, end = _of_logs(given, context)
     step = usual_step(start, end)
-    reading = await _logs(desk).query(given.query, _namespaces(desk), start, end, limit=given.limit, step=step)
+    reading = await _logs(context).query(given.query, _namespaces(context), start, end, limit=given.limit, step=step)
     said = {"start": rfc3339(start), "end": rfc3339(end), "limit": given.limit}
     if reading.data["resultType"] != "streams":
-        return await _told(desk, reading, empty=not reading.data["result"], said=said)
+        return await _told(context, reading, empty=not reading.data["result"], said=said)
     streams = reading.data["result"]
     text = "\n".join([*_lines(streams), *_footer(streams, reading)])
     return Output(text, empty=not streams, cut=not reading.complete, resolved=said)
 
 
-def _of_logs(given: args.QueryLoki, desk: ToolContext) -> tuple[datetime, datetime]:
-    now, window = desk.backends.clock.now(), _window(desk)
+def _of_logs(given: args.QueryLoki, context: ToolContext) -> tuple[datetime, datetime]:
+    now, window = context.backends.clock.now(), _window(context)
     end = moment(given.end, now, else_at=window.end)
     usual = min(window.start, _before(end, SERIES_BACK.total_seconds()))
     back = _before(end, seconds_of(given.since)) if given.since else usual

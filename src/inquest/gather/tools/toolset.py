@@ -201,7 +201,7 @@ class Toolset:
         return tuple(ToolSchema(tool.name, tool.description, args.schema_of(tool.arguments)) for tool in offered)
 
     async def batch(
-        self, invocation: Invocation, runs: tuple[ToolRun, ...], desk: ToolContext, *, seconds: float | None = None
+        self, invocation: Invocation, runs: tuple[ToolRun, ...], context: ToolContext, *, seconds: float | None = None
     ) -> tuple[ToolResult, ...]:
         """Results in the order of the runs; evidence of the batch can be read from the next turn on.
 
@@ -209,57 +209,59 @@ class Toolset:
         """
         places, end = asyncio.Semaphore(self._at_once), _end_in(seconds)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._placed(invocation, run, desk, places, end)) for run in runs]
+            tasks = [group.create_task(self._placed(invocation, run, context, places, end)) for run in runs]
         results = tuple(task.result() for task in tasks)
-        desk.evidence.update({result.evidence.id: result.evidence for result in results if result.evidence})
+        context.evidence.update({result.evidence.id: result.evidence for result in results if result.evidence})
         return results
 
     async def _placed(
-        self, invocation: Invocation, run: ToolRun, desk: ToolContext, places: asyncio.Semaphore, end: float | None
+        self, invocation: Invocation, run: ToolRun, context: ToolContext, places: asyncio.Semaphore, end: float | None
     ) -> ToolResult:
         async with places:
-            return await self._result(invocation, run, desk, end)
+            return await self._result(invocation, run, context, end)
 
-    async def _result(self, invocation: Invocation, run: ToolRun, desk: ToolContext, end: float | None) -> ToolResult:
+    async def _result(
+        self, invocation: Invocation, run: ToolRun, context: ToolContext, end: float | None
+    ) -> ToolResult:
         try:
             async with asyncio.timeout_at(end), asyncio.timeout(self._seconds):
-                output = await _run(invocation, run.call, desk)
-                return await self._success(run, desk, output)
+                output = await _run(invocation, run.call, context)
+                return await self._success(run, context, output)
         except Exception as error:  # one call's failure is its own: a gap, whatever it was
-            return await self._failure(run, desk, error)
+            return await self._failure(run, context, error)
 
-    async def _success(self, run: ToolRun, desk: ToolContext, output: Output) -> ToolResult:
-        text = await self._redacted(desk, output.text)
+    async def _success(self, run: ToolRun, context: ToolContext, output: Output) -> ToolResult:
+        text = await self._redacted(context, output.text)
         status = EvidenceStatus.TRUNCATED if output.cut else EvidenceStatus.OK
-        evidence = await self._evidence(run, desk, text, status, output.resolved)
+        evidence = await self._evidence(run, context, text, status, output.resolved)
         found = replace(evidence, empty=output.empty, api_fact=output.api_fact)
         if found.size <= LONG_CHARACTERS:
             return _shown(run, found)
         return await asyncio.to_thread(_shown, run, found)
 
-    async def _failure(self, run: ToolRun, desk: ToolContext, error: Exception) -> ToolResult:
+    async def _failure(self, run: ToolRun, context: ToolContext, error: Exception) -> ToolResult:
         failure = failure_of(error, seconds=self._seconds, system=_system_of(run))
         try:
-            said = failure.hint if desk.hints or not failure.interpreted else ""
-            text = error_text(await self._redacted(desk, failure.error), said)
+            said = failure.hint if context.hints or not failure.interpreted else ""
+            text = error_text(await self._redacted(context, failure.error), said)
         except Exception:  # fails closed: what cannot be redacted is not shown
             text = error_text(WITHHELD)
-        evidence = await self._evidence(run, desk, text, EvidenceStatus.GAP, {})
+        evidence = await self._evidence(run, context, text, EvidenceStatus.GAP, {})
         away = isinstance(error, (Retryable, TimeoutError))
         return replace(_shown(run, evidence), error=True, terminal=failure.terminal, away=away)
 
-    async def _redacted(self, desk: ToolContext, text: str) -> str:
+    async def _redacted(self, context: ToolContext, text: str) -> str:
         """In a thread when the text is long, so that leases are renewed meanwhile."""
-        redactor = desk.backends.redactor
+        redactor = context.backends.redactor
         if len(text) <= LONG_CHARACTERS:
             return redactor.text(text).value
         return await asyncio.to_thread(lambda: redactor.text(text).value)
 
     async def _evidence(
-        self, run: ToolRun, desk: ToolContext, text: str, status: EvidenceStatus, resolved: Mapping[str, Any]
+        self, run: ToolRun, context: ToolContext, text: str, status: EvidenceStatus, resolved: Mapping[str, Any]
     ) -> Evidence:
-        arguments = _arguments(run, desk, resolved)
-        now = desk.backends.clock.now()
+        arguments = _arguments(run, context, resolved)
+        now = context.backends.clock.now()
         return Evidence(run.evidence_id, run.call.name, arguments, text, digest_of(text), status, now)
 
 
@@ -267,23 +269,23 @@ def _end_in(seconds: float | None) -> float | None:
     return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
-async def _run(invocation: Invocation, call: ToolCall, desk: ToolContext) -> Output:
+async def _run(invocation: Invocation, call: ToolCall, context: ToolContext) -> Output:
     """Whatever was listed: phase, backend and schema are checked here, now (reliability, section 9)."""
     tool = REGISTRY[invocation].get(call.name)
-    if tool is not None and tool.system and not tool.available(desk.backends):
+    if tool is not None and tool.system and not tool.available(context.backends):
         raise NotConfigured(f"NotConfigured: {tool.system} is not configured")
-    if tool is None or not tool.available(desk.backends):
+    if tool is None or not tool.available(context.backends):
         raise CallRefused(f"tool not found: {call.name}", f"offered: {', '.join(REGISTRY[invocation])}")
     given = arguments_of(call)
     if given is None:
         raise Invalid("arguments.: not a JSON object")
-    return await tool.run(desk, args.parse_arguments(tool.arguments, given))
+    return await tool.run(context, args.parse_arguments(tool.arguments, given))
 
 
-def _arguments(run: ToolRun, desk: ToolContext, resolved: Mapping[str, Any]) -> Mapping[str, Any]:
+def _arguments(run: ToolRun, context: ToolContext, resolved: Mapping[str, Any]) -> Mapping[str, Any]:
     said = {key: value for key, value in (arguments_of(run.call) or {}).items() if value is not None}
     try:
-        return desk.backends.redactor.strings({**said, **resolved}).value
+        return context.backends.redactor.strings({**said, **resolved}).value
     except Exception:  # fails closed
         return {"withheld": WITHHELD}
 

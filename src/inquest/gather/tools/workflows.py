@@ -24,29 +24,29 @@ GITOPS: Final = (
 MOST_ACTIONS: Final = 100
 
 
-def _reached(desk: ToolContext) -> tuple[Catalogue, CatalogueFilters]:
-    if desk.filters is None:
+def _reached(context: ToolContext) -> tuple[Catalogue, CatalogueFilters]:
+    if context.filters is None:
         raise Misconfigured("the context of this investigation is missing, so nothing of the catalogue is listed")
-    if desk.backends.catalogue is None:
+    if context.backends.catalogue is None:
         raise Unavailable("catalogue")
-    return desk.backends.catalogue, desk.filters
+    return context.backends.catalogue, context.filters
 
 
-async def list_available_actions(desk: ToolContext, given: args.Paged) -> Output:
+async def list_available_actions(context: ToolContext, given: args.Paged) -> Output:
     """Action types for which at least one workflow is left."""
-    catalogue, filters = _reached(desk)
+    catalogue, filters = _reached(context)
     page = await catalogue.actions(filters, given.offset, given.limit)
     offers = [
         {"actionType": offer.name, "description": _described(offer.description), "workflowCount": offer.workflows}
         for offer in page.items
     ]
-    shown = {"actionTypes": offers} | _pagination(page) | _cluster_context(desk, filters)
+    shown = {"actionTypes": offers} | _pagination(page) | _cluster_context(context, filters)
     return Output(as_json(shown), empty=not offers)
 
 
-async def list_workflows(desk: ToolContext, given: args.ListWorkflows) -> Output:
+async def list_workflows(context: ToolContext, given: args.ListWorkflows) -> Output:
     """Workflows of an action type with what they need, in the catalogue's order; an unknown type gets known names."""
-    catalogue, filters = _reached(desk)
+    catalogue, filters = _reached(context)
     page = await catalogue.workflows(given.action_type, filters, given.offset, given.limit)
     shown: dict[str, Any] = {"workflows": [_offer(offer) for offer in page.items]} | _pagination(page)
     if not page.items and not given.offset:
@@ -55,9 +55,9 @@ async def list_workflows(desk: ToolContext, given: args.ListWorkflows) -> Output
     return Output(as_json(shown), empty=not page.items)
 
 
-async def get_workflow(desk: ToolContext, given: args.GetWorkflow) -> Output:
+async def get_workflow(context: ToolContext, given: args.GetWorkflow) -> Output:
     """The full record with its parameter schema, if it passes the filters."""
-    catalogue, filters = _reached(desk)
+    catalogue, filters = _reached(context)
     return Output(as_json(_record(await catalogue.workflow(given.workflow_id, filters))))
 
 
@@ -111,7 +111,7 @@ def _pagination(page: Page[Any]) -> dict[str, Any]:
     return {"pagination": {"offset": page.offset, "limit": page.limit, "hasMore": page.has_more}}
 
 
-def _cluster_context(desk: ToolContext, filters: CatalogueFilters) -> dict[str, str]:
+def _cluster_context(context: ToolContext, filters: CatalogueFilters) -> dict[str, str]:
     managed = filters.detected_labels is not None and filters.detected_labels.git_ops_managed
-    text = " ".join(part for part in (desk.infrastructure, GITOPS if managed else "") if part)
+    text = " ".join(part for part in (context.infrastructure, GITOPS if managed else "") if part)
     return {"cluster_context": text} if text else {}

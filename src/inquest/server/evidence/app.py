@@ -65,7 +65,7 @@ class EvidenceRoute:
 class EvidenceService:
     """What all requests share."""
 
-    desk: CaseReader
+    case_reader: CaseReader
     reviews: Reviews
     kinds: KindWords
     clock: Clock
@@ -80,10 +80,10 @@ def create_app(reading: EvidenceService) -> Starlette:
     one = f"{ROOT}/namespaces/{{namespace}}/{EVIDENCE_RESOURCE}/{{name}}"
     routes = [
         Route(ROOT, _discovery(reading), methods=["GET"]),
-        Route(one, _answering(reading, rates, EvidenceRoute("", _shown(reading.desk))), methods=["GET"]),
+        Route(one, _answering(reading, rates, EvidenceRoute("", _shown(reading.case_reader))), methods=["GET"]),
         Route(
             f"{one}/{EVIDENCE_RECORD}",
-            _answering(reading, rates, EvidenceRoute(EVIDENCE_RECORD, _recorded(reading.desk))),
+            _answering(reading, rates, EvidenceRoute(EVIDENCE_RECORD, _recorded(reading.case_reader))),
             methods=["GET"],
         ),
     ]
@@ -92,22 +92,22 @@ def create_app(reading: EvidenceService) -> Starlette:
     return app
 
 
-def _shown(desk: CaseReader) -> Answering:
+def _shown(case_reader: CaseReader) -> Answering:
     async def shown(request: Request, namespace: str, name: str, rights: ReaderRights) -> Told:
         number = request.query_params.get("piece")
         if number is None:
-            return await desk.index(namespace, name, rights)
+            return await case_reader.index(namespace, name, rights)
         _must(_PIECE.fullmatch(number) is not None, "piece must be the number of a piece, such as E3")
-        return await desk.piece(namespace, name, number, rights)
+        return await case_reader.piece(namespace, name, number, rights)
 
     return shown
 
 
-def _recorded(desk: CaseReader) -> Answering:
+def _recorded(case_reader: CaseReader) -> Answering:
     async def recorded(request: Request, namespace: str, name: str, rights: ReaderRights) -> Told:
         begin = request.query_params.get("from", "0")
         _must(_NUMBER.fullmatch(begin) is not None, "from must be a number")
-        return await desk.record(namespace, name, int(begin), rights)
+        return await case_reader.record(namespace, name, int(begin), rights)
 
     return recorded
 

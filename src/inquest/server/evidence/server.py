@@ -34,11 +34,11 @@ class EvidenceServer:
     """Open once it is known how the API server is recognised; until then, and without that, nobody is answered."""
 
     def __init__(
-        self, desk: CaseReader, reviews: Reviews, kinds: KindWords, clock: Clock, settings: EvidenceSettings
+        self, case_reader: CaseReader, reviews: Reviews, kinds: KindWords, clock: Clock, settings: EvidenceSettings
     ) -> None:
-        self._desk, self._clock, self._settings = desk, clock, settings
+        self._desk, self._clock, self._settings = case_reader, clock, settings
         self._proxy: FrontProxy | None = None
-        self._app = create_app(EvidenceService(desk, reviews, kinds, clock, self._known))
+        self._app = create_app(EvidenceService(case_reader, reviews, kinds, clock, self._known))
         self.fault = "not open yet"
         """Why nobody can read; empty while it is open."""
 
