@@ -22,7 +22,7 @@ from inquest.controllers.catalogue.live import (
 )
 from inquest.controllers.ports import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, ControllerPorts
 from inquest.controllers.reading import parse_objects
-from inquest.controllers.signal.controller import chain_rules, known_history
+from inquest.controllers.signal.history import chain_rules, known_history
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.freeze import OpenWindow, open_windows
 from inquest.core.remediation.guards import GuardInput, GuardRules, RecentRun

@@ -129,7 +129,7 @@ def test_what_nobody_heard_of_a_held_signal_is_told_after_a_kill(inhabit: Inhabi
     desk = desk_of(heard)
     try:
         world.operator.stop()
-        world.operator.write(notifier={"webhooks": [f"http://127.0.0.1:{desk.server_port}/"]})
+        world.operator.write(herald={"webhooks": [f"http://127.0.0.1:{desk.server_port}/"]})
         world.operator.start()
         signal = world.signal()
         waiting = world.shows("Signal", signal["metadata"]["name"], lambda seen: notices_of(seen) == ["Pending"])

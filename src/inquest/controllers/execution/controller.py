@@ -32,7 +32,7 @@ from inquest.controllers.guards import Guards, bare_reference
 from inquest.controllers.notices import given_up, merge_notices, send_notice, unless_late
 from inquest.controllers.pods import pods_of
 from inquest.controllers.ports import EVENT, EXECUTION, INVESTIGATION, JOB, POD, ControllerPorts
-from inquest.controllers.signal.controller import resolved_time
+from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import publish_status, redact_object
 from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, Fact, UndoCreated
 from inquest.core.case.journal import load_fact

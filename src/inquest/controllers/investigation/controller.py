@@ -54,7 +54,7 @@ from inquest.controllers.journal_writing import write_entry
 from inquest.controllers.notices import NOTICE_LOOK, is_telling, send_notice, unless_late
 from inquest.controllers.ports import EXECUTION, INVESTIGATION, LEASE, SIGNAL, ControllerPorts
 from inquest.controllers.reading import parse_objects
-from inquest.controllers.signal.controller import resolved_time
+from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import ProgressPace, publish_status
 from inquest.core.case import decide, endings, outcome
 from inquest.core.case.case import Case, replies_in

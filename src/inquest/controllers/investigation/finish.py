@@ -19,7 +19,8 @@ from inquest.api.signal import Signal
 from inquest.api.types import TERMINAL_PHASES
 from inquest.controllers.ports import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL, ControllerPorts
 from inquest.controllers.reading import parse_objects
-from inquest.controllers.signal.controller import ORPHAN_LEASE, ended_case, newest_first, place_in
+from inquest.controllers.signal.controller import ORPHAN_LEASE, place_in
+from inquest.controllers.signal.earlier_cases import ended_case, newest_first
 from inquest.controllers.status import publish_status
 from inquest.core.case.journal import load_fact
 from inquest.core.case.transitions import fold_case

@@ -14,7 +14,7 @@ from inquest.api.base import timedelta_from_duration
 from inquest.api.investigation import Investigation, Limits
 from inquest.controllers.investigation.case_work import CaseWork, close_case
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.signal.controller import known_history
+from inquest.controllers.signal.history import known_history
 from inquest.controllers.targets import place_target
 from inquest.core.case import endings, facts, investigating
 from inquest.core.case.case import context_of, is_outside, whole_contexts

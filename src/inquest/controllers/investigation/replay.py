@@ -27,7 +27,7 @@ from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.select import Selections
 from inquest.controllers.journal import Log, Writer
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.signal.controller import pinned_signal
+from inquest.controllers.signal.pinned import pinned_signal
 from inquest.core.case import decide, facts
 from inquest.core.case.case import Case
 from inquest.core.case.journal import dump_fact, load_fact

@@ -19,12 +19,11 @@ from pydantic import ValidationError
 from inquest.api.base import FIELD_MANAGER, ObjectMeta, OwnerReference, rfc3339
 from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.conditions import ConditionValue, false, set_conditions, true, unknown
-from inquest.api.investigation import Dedup, Investigation, InvestigationSpec, PinnedSignal
+from inquest.api.investigation import Investigation, InvestigationSpec
 from inquest.api.names import (
     FINGERPRINT_LABEL,
     INVESTIGATION_ANNOTATION,
     REQUESTER_ANNOTATION,
-    REVIEWED_ANNOTATION,
     SIGNAL_LABEL,
     case_lease_name,
     child_labels,
@@ -34,12 +33,23 @@ from inquest.api.names import (
 from inquest.api.notices import NoticeEntry as Remembered
 from inquest.api.notices import NoticeState
 from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
-from inquest.api.signal import Recommendation, RecommendationSource, Signal, SignalContext, Urgency
-from inquest.api.types import TERMINAL_PHASES, Phase, Resolution, SignalPhase, SourceType
+from inquest.api.signal import Recommendation, Signal
+from inquest.api.types import TERMINAL_PHASES, Phase, SignalPhase, SourceType
 from inquest.controllers.catalogue.live import is_active
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge_notices, send_notice, unless_late
 from inquest.controllers.ports import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW, ControllerPorts
 from inquest.controllers.reading import parse_objects, unreadable_fields
+from inquest.controllers.signal.conditions import asked_a_model, recommendation, signal_conditions
+from inquest.controllers.signal.earlier_cases import ended_case, is_case_of, newest_first, open_case
+from inquest.controllers.signal.history import chain_rules, known_history
+from inquest.controllers.signal.pinned import pinned_signal, signal_of
+from inquest.controllers.signal.surroundings import (
+    SignalSurroundings,
+    empty_context,
+    labels_around,
+    owner_of_target,
+    read_labels,
+)
 from inquest.controllers.signal.turns import Turns
 from inquest.controllers.status import publish_status, redact_object
 from inquest.controllers.targets import kinds_of, place_target
@@ -47,23 +57,13 @@ from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.core.diagnosis.health import health_of
 from inquest.core.evidence.evidence import Health
-from inquest.core.history.chain_guards import ChainRules
-from inquest.core.history.history import UNAVAILABLE, History
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.reporting import notices
 from inquest.core.reporting.signal_notices import duplicates_notice, held_key, held_notice, repeated_notice, sender_of
-from inquest.core.signals.classification import LabelsAround, classify_signal, surroundings_of
+from inquest.core.signals.classification import classify_signal
 from inquest.core.signals.scope import fingerprint_of_signal, is_out_of_reach
 from inquest.core.signals.triage import MANUAL_REVIEW_PENDING, RATE_WINDOW, earlier_answer, rate_limited, triage_signal
-from inquest.core.signals.triage_input import (
-    BUILT_IN_NOISE,
-    AcceptedSignal,
-    EndedCase,
-    OpenCase,
-    TriageDecision,
-    TriageInput,
-    TriageRules,
-)
+from inquest.core.signals.triage_input import BUILT_IN_NOISE, AcceptedSignal, TriageDecision, TriageInput, TriageRules
 from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, NeverRead, NotFound, Retryable, UnknownKind
 from inquest.ports.kubernetes import Json
 
@@ -89,23 +89,8 @@ TERMINAL: Final = frozenset({SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhas
 ENDS_EARLY: Final = frozenset({"OutOfScope", "ScopeUnknown", MANUAL_REVIEW_PENDING})
 """Blocks that a label, an annotation or a new workflow ends before their time."""
 
-
 _MACHINES: Final = ("system:serviceaccount:", "system:node:")
 """How the API server names those who are nobody."""
-
-
-@dataclass(frozen=True)
-class SignalSurroundings:
-    """What was read around a Signal."""
-
-    observed: TriageInput
-    context: SignalContext
-    resource: ResourceContext | None
-    read_failed: str = ""
-    earlier: tuple[datetime, ...] = ()
-    """When each ended case of the same fingerprint was opened."""
-    warnings: tuple[str, ...] = ()
-    """Words around the target that count for nothing, and why."""
 
 
 @dataclass
@@ -287,29 +272,29 @@ class SignalController:
         observed = TriageInput(found.name, found.namespace, found.spec, now, self._rules(), by_person=_by_person(found))
         if is_out_of_reach(observed):
             # Nothing is read there, not even whether it exists.
-            return SignalSurroundings(observed, _no_context(), None)
+            return SignalSurroundings(observed, empty_context(), None)
         if target.kind == UNKNOWN_KIND:
             return await self._with_cases(found, observed, None)
         try:
             kinds = await kinds_of(self.ports.cluster, target)
         except UnknownKind:
-            return SignalSurroundings(replace(observed, kind_known=False), _no_context(), None)
+            return SignalSurroundings(replace(observed, kind_known=False), empty_context(), None)
         except NeverRead as error:
-            return SignalSurroundings(replace(observed, never_read=str(error)), _no_context(), None)
+            return SignalSurroundings(replace(observed, never_read=str(error)), empty_context(), None)
         except Retryable as error:
-            return SignalSurroundings(observed, _no_context(), None, str(error))
+            return SignalSurroundings(observed, empty_context(), None, str(error))
         namespaced = any(kind.namespaced for kind in kinds)
         observed = replace(observed, namespaced=namespaced)
         if namespaced and not target.namespace:
-            return SignalSurroundings(observed, _no_context(), None)
+            return SignalSurroundings(observed, empty_context(), None)
         return await self._with_resource(found, observed)
 
     async def _with_resource(self, found: Signal, observed: TriageInput) -> SignalSurroundings:
         resource = await self.ports.target_reader.context(found.spec.target)
         if resource.failure:
-            return SignalSurroundings(observed, _no_context(), None, resource.failure)
+            return SignalSurroundings(observed, empty_context(), None, resource.failure)
         namespace = found.spec.target.namespace or ""
-        exists = bool(_read_labels(resource, namespace)) or await self._namespace_exists(namespace)
+        exists = bool(read_labels(resource, namespace)) or await self._namespace_exists(namespace)
         observed = replace(observed, target_exists=not resource.deleted, namespace_exists=exists)
         return await self._with_cases(found, observed, resource)
 
@@ -317,7 +302,7 @@ class SignalController:
         self, found: Signal, observed: TriageInput, resource: ResourceContext | None
     ) -> SignalSurroundings:
         labels, unknown_scope = await self._scope(found.spec.target, resource)
-        around = _surroundings(resource, labels)
+        around = labels_around(resource, labels)
         settings = self.ports.settings
         classified = classify_signal(
             found.spec,
@@ -335,7 +320,7 @@ class SignalController:
             fingerprint=fingerprint,
             scope_labels=labels,
             scope_unknown=unknown_scope,
-            open_cases=tuple(_open_case(inv) for inv in investigations if inv.status.phase not in TERMINAL_PHASES),
+            open_cases=tuple(open_case(inv) for inv in investigations if inv.status.phase not in TERMINAL_PHASES),
             ended=tuple(replace(ended_case(inv), workflow_came=came and inv is ended[0]) for inv in ended),
             history=history,
             spec_hash=resource.spec_hash if resource else "",
@@ -373,7 +358,7 @@ class SignalController:
         near = (resource.target_labels, resource.root_labels) if resource else ({}, {})
         if not target.namespace:
             return near, False
-        known = _read_labels(resource, target.namespace)
+        known = read_labels(resource, target.namespace)
         if known:
             return (*near, known), False
         try:
@@ -401,7 +386,7 @@ class SignalController:
         here = [inv for inv in found if inv.namespace in (self.ports.namespace, namespace)]
         untold = any(not inv.status.fingerprint for inv in here)
         opened = await self._opened(fingerprint) if untold else ""
-        return tuple(inv for inv in here if _is_case(inv, fingerprint, opened))
+        return tuple(inv for inv in here if is_case_of(inv, fingerprint, opened))
 
     async def _opened(self, fingerprint: str) -> str:
         """`namespace/name` of the Investigation that the case Lease names; empty where no case is open."""
@@ -537,7 +522,7 @@ class SignalController:
         if inv is not None and inv.status.phase in TERMINAL_PHASES and not is_duplicate:
             changes["recommendation"] = self._recommended(found, inv, now)
         known = "recommendation" in changes
-        said = {"Recommended": true("FromPlaybook" if not _asked_a_model(inv) else "Generated")} if known else {}
+        said = {"Recommended": true("FromPlaybook" if not asked_a_model(inv) else "Generated")} if known else {}
         await publish_status(self.ports, SIGNAL, found, changes, {"Concluded": verdict, **said}, now=now)
         ended = inv is None or inv.status.phase in TERMINAL_PHASES
         if not ended and not is_duplicate and found.status.recommendation is None:
@@ -592,7 +577,7 @@ class SignalController:
     async def _tell(self, found: Signal, surveyed: SignalSurroundings, decision: TriageDecision) -> None:
         now = surveyed.observed.now
         changes = self._changes(found, surveyed, decision, now)
-        verdicts = _verdicts(surveyed, decision)
+        verdicts = signal_conditions(surveyed, decision)
         if found.status.phase is not decision.phase:
             changes["notices"] = await self._tell_people(found, surveyed, decision)
         written = await publish_status(self.ports, SIGNAL, found, changes, verdicts, now=now)
@@ -661,7 +646,7 @@ class SignalController:
             "reason": decision.reason,
             "message": decision.message[:1024],
             "fingerprint": found.status.fingerprint or seen.fingerprint or None,
-            "root_owner": _owner(resource),
+            "root_owner": owner_of_target(resource),
             "owner_chain": tuple(OwnerRef(**ref.model_dump()) for ref in resource.chain) if resource else (),
             "context": surveyed.context,
             "occurrences": found.status.occurrences or 1,
@@ -738,64 +723,6 @@ class SignalController:
         )
 
 
-def chain_rules(ports: ControllerPorts) -> ChainRules:
-    """The thresholds of the chain guards, from the settings."""
-    chosen = ports.settings.triage
-    return ChainRules(
-        chain=chosen.ineffective_chain_threshold,
-        recurrence=chosen.recurrence_count_threshold,
-        window=chosen.window,
-    )
-
-
-async def known_history(ports: ControllerPorts, resource: ResourceContext | None) -> History:
-    """What was done to a target before; a target without a spec to compare has no history to speak of."""
-    if resource is None or not resource.spec_hash:
-        return History(available=True)
-    try:
-        return await ports.datastorage.history(resource.root, resource.spec_hash)
-    except Retryable:
-        return UNAVAILABLE
-
-
-async def resolved_time(ports: ControllerPorts, inv: Investigation) -> datetime | None:
-    """When the source said that the Signal of a case is over."""
-    found = await signal_of(ports, inv)
-    return found.spec.resolved_time if found else None
-
-
-async def signal_of(ports: ControllerPorts, inv: Investigation) -> Signal | None:
-    """The Signal that a case was opened for, or None where it is gone or says nothing that can be read."""
-    ref = inv.spec.signal_ref
-    if ref is None:
-        return None
-    try:
-        obj = await ports.status.read(SIGNAL, ref.name, inv.namespace)
-    except NotFound:
-        return None
-    return next(iter(parse_objects(Signal, (obj,))), None)
-
-
-def recommendation(inv: Investigation, now: datetime) -> Recommendation:
-    """What a person should do, from the ended Investigation (resources, section 2.2)."""
-    status = inv.status
-    cause = status.root_cause.summary if status.root_cause else None
-    remediated = status.resolution is Resolution.REMEDIATED
-    return Recommendation(
-        diagnosis=(cause or status.message or "")[:500],
-        action=(status.message or "")[:500],
-        urgency=Urgency.NONE if remediated or status.resolution is Resolution.NO_ACTION_REQUIRED else Urgency.SOON,
-        remediate=status.selected_workflow is not None,
-        source=RecommendationSource.MODEL if _asked_a_model(inv) else RecommendationSource.PLAYBOOK,
-        cached=False,
-        generated_at=now,
-    )
-
-
-def _asked_a_model(inv: Investigation | None) -> bool:
-    return bool(inv and inv.status.usage and inv.status.usage.turns)
-
-
 def _next_look(decision: TriageDecision, now: datetime) -> timedelta | None:
     if decision.phase is SignalPhase.BLOCKED:
         return max(timedelta(seconds=1), decision.until - now) if decision.until else LOOK_AGAIN
@@ -823,13 +750,6 @@ def _is_spec_at_fault(obj: Json) -> bool:
     return False
 
 
-def _is_case(inv: Investigation, fingerprint: str, opened: str) -> bool:
-    """Whether the operator says that an Investigation has this fingerprint; a young one is named by the Lease."""
-    if inv.status.fingerprint:
-        return inv.status.fingerprint == fingerprint
-    return inv.status.phase not in TERMINAL_PHASES and opened == f"{inv.namespace}/{inv.name}"
-
-
 def _is_made_for(obj: Json, found: Signal) -> bool:
     """Whether an Investigation belongs to this very Signal, by its owner reference and by its spec."""
     owners = (obj.get("metadata") or {}).get("ownerReferences") or ()
@@ -849,32 +769,6 @@ def _told(obj: Json) -> Iterator[str]:
         yield str(notice.get("key"))
 
 
-def _verdicts(surveyed: SignalSurroundings, decision: TriageDecision) -> dict[str, ConditionValue]:
-    triaged = {
-        SignalPhase.BLOCKED: false("Blocked", decision.message),
-        SignalPhase.FAILED: false(
-            decision.reason if decision.reason in ("Malformed", "ConsecutiveFailures") else "InternalError",
-            decision.message,
-        ),
-    }.get(decision.phase) or true(str(decision.phase), decision.message)
-    outside = decision.reason in ("OutOfScope", "ScopeUnknown")
-    scope = false(decision.reason, decision.message) if outside else true("Managed")
-    degraded = surveyed.resource is None or surveyed.resource.deleted
-    warned = "; ".join(surveyed.warnings)
-    context = true("Degraded", "the target could not be read") if degraded else true("Resolved", warned)
-    ready = true("Ready") if triaged.status == "True" else false("Triaged", decision.message)
-    concluded = unknown("Pending") if triaged.status != "True" else false("InProgress")
-    ended = decision.phase in (SignalPhase.IGNORED, SignalPhase.RESOLVED)
-    return {
-        "Triaged": triaged,
-        "ContextResolved": context,
-        "InScope": scope,
-        "Ready": ready,
-        "Concluded": unknown("Pending") if ended else concluded,
-        "Recommended": false("NotAccepted") if decision.phase is not SignalPhase.ACCEPTED else unknown("Pending"),
-    }
-
-
 def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> ConditionValue:
     if inv is None:
         return false("OriginalDeleted", "its investigation is gone")
@@ -889,79 +783,3 @@ def _by_person(found: Signal) -> bool:
     """A bot hands on what people say to one another, so its own word that somebody asks is not enough."""
     who = found.metadata.annotations.get(REQUESTER_ANNOTATION, "")
     return found.spec.source.type is SourceType.MANUAL and bool(who) and not who.startswith(_MACHINES)
-
-
-def _surroundings(resource: ResourceContext | None, labels: tuple[Mapping[str, str], ...]) -> LabelsAround:
-    read = surroundings_of(resource) if resource is not None else LabelsAround(degraded=True)
-    return replace(read, namespace=labels[2] if len(labels) > 2 else {})
-
-
-def _no_context() -> SignalContext:
-    return SignalContext()
-
-
-def _read_labels(resource: ResourceContext | None, namespace: str) -> Mapping[str, str]:
-    """Labels of the namespace where they were read around the target just now; every namespace there is has one."""
-    return resource.namespace_labels if resource is not None and resource.root.namespace == namespace else {}
-
-
-def _owner(resource: ResourceContext | None) -> OwnerRef | None:
-    return OwnerRef(**resource.root.model_dump(), uid=resource.root_uid or None) if resource else None
-
-
-def _open_case(inv: Investigation) -> OpenCase:
-    signal = inv.spec.signal_ref.name if inv.spec.signal_ref else ""
-    made = inv.metadata.creation_timestamp
-    if made is None:
-        raise Conflict(f"{inv.name} has no creation time yet")
-    return OpenCase(ObjectRef(name=inv.name, uid=inv.uid), signal, made)
-
-
-def ended_case(inv: Investigation) -> EndedCase:
-    status = inv.status
-    ended = status.completed_at or inv.metadata.creation_timestamp
-    if ended is None:
-        raise Conflict(f"{inv.name} has no time of its end yet")
-    return EndedCase(
-        phase=status.phase or Phase.FAILED,
-        ended_at=ended,
-        reason=status.reason,
-        sub_reason=status.sub_reason,
-        resolution=status.resolution,
-        effectiveness=status.effectiveness.reason if status.effectiveness else None,
-        next_allowed=status.next_allowed,
-        reviewed=REVIEWED_ANNOTATION in inv.metadata.annotations,
-        namespace=inv.spec.signal.target.namespace or "",
-        place=(inv.namespace, inv.name),
-    )
-
-
-def newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
-    return sorted(found, key=lambda inv: (inv.status.completed_at is not None, inv.status.completed_at), reverse=True)
-
-
-def pinned_signal(
-    found: Signal, context: SignalContext, earlier: tuple[datetime, ...], ports: ControllerPorts
-) -> PinnedSignal:
-    """The Signal as an Investigation pins it; `earlier` are the first sightings of those that came together here."""
-    content = found.spec.model_dump(by_alias=False)
-    content |= {
-        "environment": context.environment,
-        "priority": context.priority,
-        "risk_tolerance": context.risk_tolerance,
-        "business_category": context.business_category,
-        "cluster_name": found.spec.cluster_name or ports.settings.cluster_name,
-    }
-    dedup = Dedup(
-        is_duplicate=False,
-        occurrences=(found.status.occurrences or 1) + len(earlier),
-        first_seen=min(earlier, default=found.status.first_seen),
-        last_seen=found.status.last_seen,
-    )
-    return PinnedSignal(
-        **content,
-        business=context.business,
-        custom_labels=context.custom_labels,
-        signal_name=context.signal_name or None,
-        dedup=dedup,
-    )
