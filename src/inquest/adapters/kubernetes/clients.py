@@ -1,7 +1,7 @@
 """The API server, through the official client: one login, one transport, two ports on it.
 
-`login` says where and as whom, `transport` sends one request and knows what each answer means, `discovery` turns words
-into kinds, `places` knows which namespaces can be read, `cluster` and `status` are the ports.
+`credentials` says where and as whom, `transport` sends one request and knows what each answer means, `discovery` turns
+words into kinds, `namespaces` knows which of them can be read, `reader` and `objects` are the ports.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ def check_time(view: ApprovalInput) -> ApprovalCheck | None:
 
 
 def check_drift(view: ApprovalInput) -> ApprovalCheck | None:
-    """Row 6: target and workflow are what was approved; the guards follow in `guard`."""
+    """Row 6: target and workflow are what was approved; the guards follow in `check_guards`."""
     if view.drift is None:
         return None
     why = explain_drift(view.drift, view.spec.target, view.spec.workflow.id)

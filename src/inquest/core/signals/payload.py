@@ -1,6 +1,6 @@
 """What any notice becomes, and how the JSON of a sender is read: bounded, checked field by field, never raised.
 
-`intake` reads alerts and specs with it, `sightings` the events of the cluster.
+`alertmanager` reads alerts and specs with it, `events` the events of the cluster.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The service's own description: every operation, parameter, body and answer, out of the tables that also judge them.
 
-Served at `/api/v1/openapi.json`. What is written here about words, bounds and payloads is read from `wire`,
-`parameters`, `history` and `events`; a test holds the operations against the routes. Pure.
+Served at `/api/v1/openapi.json`. What is written here about words, bounds and payloads is read from `types`,
+`parameters`, `history` and `audit_events`; a test holds the operations against the routes. Pure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is known while a snapshot is being taken: the target, what was listed, what pods and events say.
 
-The conditions of the table in `rules` are questions to a scene.
+The conditions in `table` are questions to this state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a snapshot lists beside the target: one row a listing, with when, where, and what of it is kept.
 
-Order is the order of the evidence. Reads whose first word is that of a bystander (`story.health`) are about others.
-Secrets stand in no row. What a row lists must be in the investigator's role (`api.rbac`; a test looks).
+Order is the order of the evidence. Reads whose first word is that of a bystander (`core.diagnosis.health`) are about
+others. Secrets stand in no row. What a row lists must be in the investigator's role (`api.rbac`; a test looks).
 """
 
 from __future__ import annotations

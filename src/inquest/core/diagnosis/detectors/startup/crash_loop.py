@@ -1,6 +1,6 @@
 """A container that starts and ends again and again, or ended for good where nobody restarts it.
 
-Its log tells the cause apart (`log_causes`); without a word of it the exit code does: 126, 127 and a start error are
+Its log tells the cause apart (`logs.causes`); without a word of it the exit code does: 126, 127 and a start error are
 the command; another code with a last word in the log is the application; the rest stays CrashLoopBackOff, because a
 kill or a clean exit says nothing of its reason.
 """
