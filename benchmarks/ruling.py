@@ -27,7 +27,7 @@ from inquest.api.refs import Business, DetectedLabels, TargetRef
 from inquest.api.types import Environment, Priority
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
-from inquest.core.remediation.policy import Blast, PolicyInput, Tally, policy_document, read_ruling
+from inquest.core.remediation.policy import Blast, ClaimCounts, PolicyInput, policy_document, read_ruling
 from inquest.wiring import default_policy
 
 ALONE: Final = 500
@@ -63,7 +63,7 @@ QUESTION: Final = PolicyInput(
     mode="Reactive",
     overall_confidence=0.93,
     model_confidence=0.9,
-    claims=Tally(4, 4),
+    claims=ClaimCounts(4, 4),
     findings=3,
     gaps=1,
     history=History(available=True),

@@ -30,9 +30,9 @@ from inquest.adapters.opa.mounted import MountedPolicyMonitor
 from inquest.adapters.opa.policy import OpaPolicy
 from inquest.adapters.opa.process import QUIET, Notify, OpaProcess, find_binary
 from inquest.adapters.playbooks.reader import read_library
-from inquest.adapters.traced import Gauging, ObservedModel, ObservedRedactor, ObservedTools, traced_port
+from inquest.adapters.traced import ObservedModel, ObservedRedactor, ObservedTools, Tracing, traced_port
 from inquest.api.refs import TargetRef
-from inquest.controllers.budget import HourlyBudget, Metered
+from inquest.controllers.budget import HourlyBudget, MeteredModel
 from inquest.controllers.catalogue.live import LiveCatalogue
 from inquest.controllers.investigation.stored import Transcripts
 from inquest.controllers.journal import Journal
@@ -167,7 +167,7 @@ async def open_adapters(
     """Everything open; closed in reverse order, whatever happens. The log masks what the same redactor knows."""
     async with AsyncExitStack() as stack:
         clock, redacting = SystemClock(), ObservedRedactor(redactor)
-        gauging = Gauging(clock, redacting, settings.telemetry.content)
+        gauging = Tracing(clock, redacting, settings.telemetry.content)
         source = from_kubeconfig(settings.kubernetes.kubeconfig) if settings.kubernetes.kubeconfig else in_cluster()
         kube = await stack.enter_async_context(Clients(source, clock, namespaces=settings.kubernetes.watched))
         await kube.login()
@@ -205,7 +205,7 @@ async def open_adapters(
             clock=clock,
             redactor=redacting,
             journal=Journal(kube.status, settings.kubernetes.namespace),
-            model=Metered(model, budget) if model is not None else None,
+            model=MeteredModel(model, budget) if model is not None else None,
             budget=budget,
             replica=replica,
             random=Random(secrets.randbits(64)),
@@ -339,13 +339,15 @@ async def model_of(
     """The endpoints of the settings, open; None without a model."""
     if chosen.provider == "none":
         return None
-    from inquest.adapters.llm.endpoint import Patience  # imported late: its client is a tenth of the memory at rest
+    from inquest.adapters.llm.endpoint import (
+        ModelTimeouts,  # imported late: its client is a tenth of the memory at rest
+    )
     from inquest.adapters.llm.model import OpenAIModel
 
     model = OpenAIModel(
         [_endpoint(one, on_key) for one in chosen.endpoints],
         clock=clock,
-        patience=Patience(
+        patience=ModelTimeouts(
             connect=chosen.connect_timeout.total_seconds(),
             idle=chosen.idle_timeout.total_seconds(),
             whole=chosen.timeout.total_seconds(),
@@ -415,7 +417,7 @@ def model_names(chosen: ModelSettings) -> tuple[str, ...]:
     return () if chosen.provider == "none" else tuple(dict.fromkeys(one.name for one in chosen.endpoints))
 
 
-def _watched(model: OpenAIModel | None, chosen: ModelSettings, gauging: Gauging) -> Model | None:
+def _watched(model: OpenAIModel | None, chosen: ModelSettings, gauging: Tracing) -> Model | None:
     provider = "azure.ai.openai" if chosen.provider == "azure" else "openai"
     return ObservedModel(model, gauging, provider=provider, models=model_names(chosen)) if model is not None else None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.names import EXECUTION_LABEL
-from inquest.cli.admin.cleanup_blocks import CleanupAction, Remains, find_blockers, job_namespaces
+from inquest.cli.admin.cleanup_blocks import CleanupAction, Leftovers, find_blockers, job_namespaces
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -21,21 +21,21 @@ def _job(uid: str) -> dict[str, Any]:
     return {"metadata": {"name": f"job-{uid}", "namespace": "workflows", "labels": {EXECUTION_LABEL: uid}}}
 
 
-def _deeds(remains: Remains) -> dict[str, CleanupAction]:
+def _deeds(remains: Leftovers) -> dict[str, CleanupAction]:
     return {one.obj["metadata"]["name"]: one.deed for one in find_blockers(remains)}
 
 
 def test_a_job_of_another_namespaces_case_is_not_killed_with_those_of_one() -> None:
     objects = {"workflowexecutions": [_execution("a", "shop")], "jobs": [_job("a"), _job("b")]}
 
-    assert _deeds(Remains(NOW, objects, "shop")) == {"job-a": CleanupAction.DELETE_JOB, "wfe-a": CleanupAction.NONE}
-    assert _deeds(Remains(NOW, objects))["job-b"] is CleanupAction.DELETE_JOB
+    assert _deeds(Leftovers(NOW, objects, "shop")) == {"job-a": CleanupAction.DELETE_JOB, "wfe-a": CleanupAction.NONE}
+    assert _deeds(Leftovers(NOW, objects))["job-b"] is CleanupAction.DELETE_JOB
 
 
 def test_a_finalizer_stays_while_the_job_runs_and_goes_without_one() -> None:
     objects = {"workflowexecutions": [_execution("a", "shop"), _execution("b", "shop")], "jobs": [_job("b")]}
 
-    assert _deeds(Remains(NOW, objects)) == {
+    assert _deeds(Leftovers(NOW, objects)) == {
         "wfe-a": CleanupAction.FREE,
         "wfe-b": CleanupAction.NONE,
         "job-b": CleanupAction.DELETE_JOB,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from inquest.api.investigation import Investigation
-from inquest.controllers.budget import HourlyBudget, Metered
+from inquest.controllers.budget import HourlyBudget, MeteredModel
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts
@@ -77,7 +77,7 @@ def test_every_answer_of_a_model_counts() -> None:
             return ModelReply("", (), "stop", Usage(prompt=900, cached=800, completion=100), "m")
 
     spending = budget(Seconds())
-    model = Metered(Speaker(), spending)
+    model = MeteredModel(Speaker(), spending)
     for _ in range(10):
         assert spending.withheld(MOST) == ""
         asyncio.run(model.ask(cast(Any, None)))

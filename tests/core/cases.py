@@ -79,7 +79,7 @@ from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
 from inquest.core.remediation.approval import ApprovalCheck, ApprovalStanding
 from inquest.core.remediation.guards import GuardResult
 from inquest.core.remediation.policy import Ruling
-from inquest.core.remediation.proposal import Drift, Proposal, Undoing
+from inquest.core.remediation.proposal import Drift, Proposal, UndoPlan
 from inquest.core.selection.catalogue import Workflow, WorkflowDescription
 from inquest.core.selection.selection import SelectionCheck, SelectionFault
 
@@ -348,9 +348,9 @@ def proposal(**changes: Any) -> Proposal:
     return replace(made, **changes)
 
 
-def undoing(when: UndoWhen = UndoWhen.ON_FAILURE) -> Undoing:
+def undoing(when: UndoWhen = UndoWhen.ON_FAILURE) -> UndoPlan:
     workflow = proposal().workflow.model_copy(update={"id": "take-back", "action_type": "RollbackDeployment"})
-    return Undoing(workflow, {"REVISION": "0", "TARGET_RESOURCE_NAME": "api"}, when)
+    return UndoPlan(workflow, {"REVISION": "0", "TARGET_RESOURCE_NAME": "api"}, when)
 
 
 def undone(name: str = "wfe-inv-1-undo") -> facts.UndoCreated:
@@ -468,7 +468,7 @@ class World:
     """Lines of every answer that read like orders."""
     signal: Mapping[str, Any] = field(default_factory=dict)
     """What the Signal says other than usual."""
-    undoing: Undoing | None = None
+    undoing: UndoPlan | None = None
     """What takes the workflow back."""
     wish: ChosenWorkflow | None = None
     """A person's choice."""

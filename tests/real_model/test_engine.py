@@ -12,7 +12,7 @@ import pytest
 
 from hack.real_model.__main__ import serving
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.adapters.llm.price import Price
 from inquest.core.llm.conversation import AskModel, Concluded, Conversation, RunTools
@@ -42,7 +42,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @asynccontextmanager
 async def connected(url: str, *, stream: bool = True, protocol: Protocol = "native") -> AsyncIterator[OpenAIModel]:
     endpoint = ModelEndpoint(url, "gemma", tool_protocol=protocol, price=Price(Decimal(1), Decimal(2)))
-    patience = Patience(whole=600, idle=300, attempts=1)
+    patience = ModelTimeouts(whole=600, idle=300, attempts=1)
     model = OpenAIModel([endpoint], clock=SystemClock(), stream=stream, patience=patience)
     try:
         yield model

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from inquest.adapters.counting import Counted
-from inquest.adapters.traced import Gauging, ObservedModel, ObservedRedactor, ObservedTools, traced_port
+from inquest.adapters.traced import ObservedModel, ObservedRedactor, ObservedTools, Tracing, traced_port
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, Usage
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.redactor import Redactor
@@ -44,7 +44,7 @@ class Answers:
 
 
 def watched(clock: HandClock, error: Exception | None = None, *, content: bool = False) -> ObservedModel:
-    gauging = Gauging(clock, Redactor([SECRET]), content)
+    gauging = Tracing(clock, Redactor([SECRET]), content)
     return ObservedModel(Answers(clock, error), gauging, provider="openai", models=("m-1",))
 
 
@@ -134,7 +134,7 @@ async def test_an_error_is_in_the_span_by_class_and_never_by_text(
 async def ask(tool: str, /, *, content: bool = False, **arguments: Any) -> Any:
     cluster, clock = FakeCluster(objects=[pod()]), HandClock()
     backends = Backends(cluster, Redactor([SECRET]), clock, None)  # type: ignore[arg-type]
-    tools = ObservedTools(backends, Gauging(clock, Redactor([SECRET]), content))
+    tools = ObservedTools(backends, Tracing(clock, Redactor([SECRET]), content))
     desk = ToolContext(backends, Scope("shop"))
     (result,) = await tools.batch(Invocation.RCA, (run_of(tool, **arguments),), desk)
     return result

@@ -44,7 +44,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Behalf:
+class CaseInWork:
     """The object that is being looked at."""
 
     kind: str
@@ -52,7 +52,7 @@ class Behalf:
     name: str
 
 
-_behalf: ContextVar[Behalf | None] = ContextVar("behalf", default=None)
+_behalf: ContextVar[CaseInWork | None] = ContextVar("behalf", default=None)
 
 
 @dataclass
@@ -83,7 +83,7 @@ class Counter:
             return look
 
         async def counted(namespace: str, name: str) -> R:
-            token = _behalf.set(Behalf(kind, namespace, name))
+            token = _behalf.set(CaseInWork(kind, namespace, name))
             try:
                 return await look(namespace, name)
             finally:
@@ -117,7 +117,7 @@ class Counter:
             if ref:
                 self._cases[name] = str(ref.get("name"))
 
-    def _write_down(self, behalf: Behalf, call: str) -> bool:
+    def _write_down(self, behalf: CaseInWork, call: str) -> bool:
         """One line; says whether it is the call that was asked for."""
         case = self._case_of(behalf)
         phase = self._phases.get(case, NO_CASE)
@@ -143,7 +143,7 @@ class Counter:
             and wanted.call in call
         )
 
-    def _case_of(self, behalf: Behalf) -> str:
+    def _case_of(self, behalf: CaseInWork) -> str:
         prefix = PREFIXES.get(behalf.kind)
         return behalf.name.removeprefix(prefix) if prefix is not None else self._cases.get(behalf.name, "")
 

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Gauging:
+class Tracing:
     """What every watcher needs: a clock for durations, and whether texts may be shown."""
 
     clock: Clock
@@ -67,7 +67,7 @@ class Gauging:
 class ObservedModel:
     """`ports.Model`, watched; the reply says how long it took."""
 
-    def __init__(self, model: Model, gauging: Gauging, *, provider: str, models: tuple[str, ...]) -> None:
+    def __init__(self, model: Model, gauging: Tracing, *, provider: str, models: tuple[str, ...]) -> None:
         self._model, self._gauging, self._provider, self._models = model, gauging, provider, models
 
     async def ask(self, request: Redacted[ModelRequest]) -> ModelReply:
@@ -157,7 +157,7 @@ def _as_json(value: object) -> str:
 class ObservedTools(Toolset):
     """The tools, each call watched; its result says how long it took."""
 
-    def __init__(self, backends: Backends, gauging: Gauging) -> None:
+    def __init__(self, backends: Backends, gauging: Tracing) -> None:
         super().__init__(backends)
         self._gauging = gauging
         offered = (tool.name for invocation in Invocation for tool in self.schemas(invocation))
@@ -256,4 +256,4 @@ def _count_marks(rule: str, before: int, after: str) -> None:
         REDACTIONS.labels("withheld").inc()
 
 
-__all__ = ["Gauging", "ObservedModel", "ObservedRedactor", "ObservedTools", "TracedPort", "fault_word", "traced_port"]
+__all__ = ["ObservedModel", "ObservedRedactor", "ObservedTools", "TracedPort", "Tracing", "fault_word", "traced_port"]

@@ -55,7 +55,7 @@ class HourlyBudget:
         raise AssertionError("without any spending there is something left")
 
 
-class Metered:
+class MeteredModel:
     """`ports.Model` whose tokens count against the budget."""
 
     def __init__(self, model: Model, budget: HourlyBudget) -> None:

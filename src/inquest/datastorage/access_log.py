@@ -60,7 +60,7 @@ class AccessLogMiddleware:
         await self._app(scope, receive, send)
 
 
-class Readable:
+class StorableTextMiddleware:
     """Behind the login: refuses what no text column takes before any handler compares it."""
 
     def __init__(self, app: ASGIApp) -> None:

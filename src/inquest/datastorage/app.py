@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from inquest.datastorage.access_log import AccessLogMiddleware, Readable
+from inquest.datastorage.access_log import AccessLogMiddleware, StorableTextMiddleware
 from inquest.datastorage.authentication import DOOR
 from inquest.datastorage.problems import WireProblem, problem_response, unavailable
 from inquest.datastorage.routes import audit, catalogue, discovery, history, holds
@@ -70,7 +70,7 @@ def create_app(
     ]
     around = [Middleware(AccessLogMiddleware, most_bytes=BATCH_BODY)]
     around += [Middleware(LoginMiddleware, reviewer=reviewer, door=DOOR)] if reviewer else []
-    around.append(Middleware(Readable))
+    around.append(Middleware(StorableTextMiddleware))
     app = Starlette(routes=routes, exception_handlers=_FAILURES, middleware=around)
     app.router.redirect_slashes = False
     app.state.service = Service(database, now=now, new_id=new_id)

@@ -19,7 +19,7 @@ from starlette.types import Scope
 from inquest.ports.process import Clock
 from inquest.serving.http import metrics_app, serve_app
 from inquest.serving.login import Reviewer
-from inquest.serving.loopback import Private
+from inquest.serving.loopback import PrivatePaths
 from inquest.telemetry.metrics import LOOP_LAG
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -49,7 +49,7 @@ def health_app(
     async def readyz(request: Request) -> Response:
         return _answer(ready, "verbose" in request.query_params)
 
-    around = [Middleware(Private, reviewer=reviewer, private=_is_verbose)] if reviewer else []
+    around = [Middleware(PrivatePaths, reviewer=reviewer, private=_is_verbose)] if reviewer else []
     return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz)], middleware=around)
 
 

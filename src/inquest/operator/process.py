@@ -31,7 +31,7 @@ from inquest.operator.supervisor import Supervisor, supervisor_for
 from inquest.operator.watcher import OURS, WatchEvent
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.serving.http import metrics_app, serve_app
-from inquest.serving.loopback import Private
+from inquest.serving.loopback import PrivatePaths
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import log_from
 from inquest.wiring import Adapters, door_for_readers, open_adapters, open_intake, watching_events
@@ -280,7 +280,7 @@ class Process:
         readers = adapters.kube.metrics_readers() if server.asks_for_tokens else None
         app = health_app(alive=alive, ready=ready, reviewer=readers)
         health = await stack.enter_async_context(serve_app(app, server.host, server.health_port))
-        told = metrics_app([Middleware(Private, reviewer=readers)] if readers else [])
+        told = metrics_app([Middleware(PrivatePaths, reviewer=readers)] if readers else [])
         metrics = await stack.enter_async_context(serve_app(told, server.host, server.metrics_port))
         intake = await stack.enter_async_context(open_intake(adapters, self.redactor))
         log.info("serving", health=health, metrics=metrics, intake=intake)

@@ -18,7 +18,7 @@ from inquest.adapters.kubernetes.clients import Clients
 from inquest.api.base import GROUP, VERSION
 from inquest.api.registry import PLURALS
 from inquest.errors import InquestError
-from inquest.operator.watcher import Doorbell, WatchEvent, plan_of
+from inquest.operator.watcher import KopfWatcher, WatchEvent, plan_of
 from inquest.ports.process import Clock
 from inquest.telemetry.metrics import WATCH_RESTARTS
 
@@ -38,7 +38,7 @@ BAD_RESTARTS: Final = 3
 BAD_WINDOW: Final = 300.0
 
 
-class Pulse:
+class WatchProof:
     """Proof that the watch delivers: what was written or listed has to be rung, kind by kind.
 
     resourceVersions compare within a kind, so one number for each kind is enough.
@@ -77,8 +77,8 @@ def supervisor_for(
 ) -> Supervisor:
     """The supervisor of the real watch; where single namespaces are looked after, Jobs are watched in `execution`."""
 
-    async def make(hear: Callable[[WatchEvent], None]) -> Doorbell:
-        return Doorbell(plan_of(await kube.login(), kube.places.served, execution), hear)
+    async def make(hear: Callable[[WatchEvent], None]) -> KopfWatcher:
+        return KopfWatcher(plan_of(await kube.login(), kube.places.served, execution), hear)
 
     async def missing() -> frozenset[str]:
         return frozenset(PLURALS) - await kube.served(GROUP, VERSION)
@@ -91,7 +91,7 @@ class Supervisor:
 
     def __init__(
         self,
-        make: Callable[[Callable[[WatchEvent], None]], Awaitable[Doorbell]],
+        make: Callable[[Callable[[WatchEvent], None]], Awaitable[KopfWatcher]],
         ring: Callable[[WatchEvent], None],
         missing: Callable[[], Awaitable[frozenset[str]]],
         clock: Clock,
@@ -102,11 +102,11 @@ class Supervisor:
         """`places`: the namespaces that can be watched now; when they are others, so is the next incarnation."""
         self._make, self._ring, self._missing, self._clock, self._random = make, ring, missing, clock, random
         self._places = places
-        self.pulse = Pulse(clock)
+        self.pulse = WatchProof(clock)
         self.restarts = 0
         self._bad: deque[float] = deque(maxlen=BAD_RESTARTS)
         self._failures = 0
-        self._bell: Doorbell | None = None
+        self._bell: KopfWatcher | None = None
         self._heard = False
         self._lacking: frozenset[str] = frozenset({"not looked yet"})
 
@@ -167,7 +167,7 @@ class Supervisor:
         finally:
             await asyncio.shield(self._bell.stop())
 
-    async def _over(self, bell: Doorbell, watched: Sequence[str]) -> tuple[str, str]:
+    async def _over(self, bell: KopfWatcher, watched: Sequence[str]) -> tuple[str, str]:
         began = self._clock.monotonic()
         while not bell.ended.is_set():
             if self._places() != watched:

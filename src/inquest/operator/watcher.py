@@ -31,7 +31,7 @@ BACKOFFS: Final = (0.5, 1.0, 2.0, 3.0, 5.0)
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedKind:
     """A kind that is watched; the selector reaches the server."""
 
     kind: ResourceKind
@@ -56,7 +56,7 @@ class WatchEvent:
 OURS: Final = tuple(ResourceKind(GROUP, VERSION, entry.kind, entry.plural, True) for entry in KINDS)
 LEASE: Final = ResourceKind("coordination.k8s.io", "v1", "Lease", "leases", True)
 JOB: Final = ResourceKind("batch", "v1", "Job", "jobs", True)
-WATCHED: Final = (*map(Watched, OURS), Watched(LEASE, MANAGED), Watched(JOB, MANAGED))
+WATCHED: Final = (*map(WatchedKind, OURS), WatchedKind(LEASE, MANAGED), WatchedKind(JOB, MANAGED))
 """Leases and Jobs by our label: otherwise every node's heartbeat would arrive."""
 
 
@@ -65,12 +65,12 @@ class WatchPlan:
     """What is watched, where, and as whom; no namespaces means all."""
 
     login: Credentials
-    watched: Sequence[Watched] = WATCHED
+    watched: Sequence[WatchedKind] = WATCHED
     namespaces: Sequence[str] = ()
 
-    def by_place(self) -> Mapping[tuple[str, ...], Sequence[Watched]]:
+    def by_place(self) -> Mapping[tuple[str, ...], Sequence[WatchedKind]]:
         """The kinds by the namespaces in which they are watched."""
-        found: dict[tuple[str, ...], list[Watched]] = {}
+        found: dict[tuple[str, ...], list[WatchedKind]] = {}
         for one in self.watched:
             found.setdefault(tuple(one.namespaces or self.namespaces), []).append(one)
         return found
@@ -81,10 +81,10 @@ def plan_of(login: Credentials, namespaces: Sequence[str] = (), execution: str =
     if not namespaces:
         return WatchPlan(login)
     watched = [one for one in WATCHED if one.kind != JOB]
-    return WatchPlan(login, (*watched, Watched(JOB, MANAGED, (execution,))), namespaces)
+    return WatchPlan(login, (*watched, WatchedKind(JOB, MANAGED, (execution,))), namespaces)
 
 
-class Doorbell:
+class KopfWatcher:
     """Start once, stop once; a new incarnation is a new doorbell."""
 
     def __init__(self, plan: WatchPlan, ring: Callable[[WatchEvent], None]) -> None:
@@ -114,7 +114,7 @@ class Doorbell:
         await asyncio.gather(*(asyncio.to_thread(thread.join, seconds) for thread in begun))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _live(self, watched: Sequence[Watched], places: Sequence[str]) -> None:
+    def _live(self, watched: Sequence[WatchedKind], places: Sequence[str]) -> None:
         try:
             asyncio.run(self._incarnation(watched, places))
         except Exception as error:
@@ -122,7 +122,7 @@ class Doorbell:
         finally:
             self._tell_main(self.ended.set)
 
-    async def _incarnation(self, watched: Sequence[Watched], places: Sequence[str]) -> None:
+    async def _incarnation(self, watched: Sequence[WatchedKind], places: Sequence[str]) -> None:
         try:
             await kopf.operator(
                 registry=self._registry(watched),
@@ -139,7 +139,7 @@ class Doorbell:
             # TLS connections close in the background; a loop that ends before they have leaks their sockets.
             await asyncio.sleep(CLOSING_SECONDS)
 
-    def _registry(self, watched: Sequence[Watched]) -> kopf.OperatorRegistry:
+    def _registry(self, watched: Sequence[WatchedKind]) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
 
         async def login(**_: Any) -> kopf.ConnectionInfo:
@@ -180,7 +180,7 @@ class Jitter:
             yield self._seconds[-1] * uniform(0.75, 1.25)
 
 
-def settings_for(watched: Sequence[Watched]) -> kopf.OperatorSettings:
+def settings_for(watched: Sequence[WatchedKind]) -> kopf.OperatorSettings:
     """The settings of reliability, section 2, each with its reason there."""
     found = kopf.OperatorSettings()
     found.peering.standalone = True

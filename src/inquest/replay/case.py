@@ -38,7 +38,7 @@ PREVIOUS: Final = ".previous"
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeListing:
     """A kind that was listed completely; `namespaces` is empty where it was so everywhere."""
 
     group: str
@@ -47,7 +47,7 @@ class Whole:
 
 
 @dataclass(frozen=True)
-class Missed:
+class MissedRead:
     """A read that the recorder could not make; an empty word stands for all."""
 
     verb: str
@@ -70,7 +70,7 @@ class LogPlace:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RecordedQuery:
     """One recorded answer of Prometheus, as it was written down."""
 
     query: str
@@ -92,12 +92,12 @@ class RecordedCase:
     signal: Signal
     objects: tuple[Json, ...] = ()
     kinds: tuple[ServedResource, ...] = BUILT_IN
-    whole: tuple[Whole, ...] = ()
-    missed: tuple[Missed, ...] = ()
+    whole: tuple[WholeListing, ...] = ()
+    missed: tuple[MissedRead, ...] = ()
     logs: Mapping[LogPlace, Path] | None = None
     texts: tuple[tuple[str, str], ...] = ()
     """Title and text of other evidence."""
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[RecordedQuery, ...] = ()
     expected: Expectation | None = None
     home: str = ""
     """Namespace of the operator that looked; empty: the one that the settings name."""
@@ -287,7 +287,7 @@ def _as_core_event(one: dict[str, Any]) -> dict[str, Any]:
 # --- what was read, and what could not be -----------------------------------------------------------------
 
 
-def _whole(head: YamlDocument, number: int, kinds: Iterable[ServedResource]) -> Whole:
+def _whole(head: YamlDocument, number: int, kinds: Iterable[ServedResource]) -> WholeListing:
     entry = head.at("recorded", number)
     if isinstance(entry, str):
         word, api_version, namespaces = entry, "", frozenset[str]()
@@ -302,7 +302,7 @@ def _whole(head: YamlDocument, number: int, kinds: Iterable[ServedResource]) -> 
         namespaces = frozenset()
     elif not namespaces and isinstance(entry, Mapping) and "namespaces" in entry:
         raise head.fault("namespaces is empty: leave it out for all of them", "recorded", number, "namespaces")
-    return Whole(one_group(group, plural), plural, namespaces)
+    return WholeListing(one_group(group, plural), plural, namespaces)
 
 
 def one_group(group: str, plural: str) -> str:
@@ -320,13 +320,13 @@ def resource_of(word: str, api_version: str, kinds: Iterable[ServedResource]) ->
     return kind.group, kind.plural
 
 
-def _missed(path: Path) -> Iterator[Missed]:
+def _missed(path: Path) -> Iterator[MissedRead]:
     for where in read_yaml_pages(path) if path.exists() else ():
         for number in range(len(where.items())):
             where.mapping(number)
             where.known(_GAP_WORDS, number)
             api_version = where.text(number, "apiVersion", default="")
-            yield Missed(
+            yield MissedRead(
                 verb=where.text(number, "verb", default="").lower(),
                 group=api_version.rpartition("/")[0] if api_version else None,
                 kind=where.text(number, "kind", default="").lower(),
@@ -336,7 +336,7 @@ def _missed(path: Path) -> Iterator[Missed]:
             )
 
 
-def names_kind(missed: Missed, kind: ResourceKind) -> bool:
+def names_kind(missed: MissedRead, kind: ResourceKind) -> bool:
     """Whether a gap is about this kind; a subresource such as `pods/log` is another thing."""
     word, _, group = missed.kind.partition(".")
     own = missed.group if missed.group is not None else (group or None)
@@ -369,7 +369,7 @@ def _texts(root: Path) -> Iterator[tuple[str, str]]:
         yield title.strip().removeprefix("#").strip(), text
 
 
-def _measured(path: Path) -> Iterator[Measured]:
+def _measured(path: Path) -> Iterator[RecordedQuery]:
     for where in read_yaml_pages(path) if path.exists() else ():
         for number, entry in enumerate(where.items()):
             where.mapping(number)
@@ -378,7 +378,7 @@ def _measured(path: Path) -> Iterator[Measured]:
             if "result" not in entry:
                 raise where.fault("an answer needs its result", number)
             labels = where.mapping(number, "labels") if "labels" in entry else {}
-            yield Measured(
+            yield RecordedQuery(
                 query=where.text(number, "query", default=""),
                 metric=where.text(number, "metric", default=""),
                 labels={str(key): str(value) for key, value in labels.items()},

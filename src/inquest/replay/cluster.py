@@ -14,7 +14,7 @@ from inquest.adapters.kubernetes.discovery import pick_kind, refuse_secrets
 from inquest.errors import Forbidden, InquestError, NotFound, NotRecorded, Unavailable, UnknownKind
 from inquest.ports.kubernetes import Json, Listing, ResourceKind
 from inquest.replay import selectors
-from inquest.replay.case import LogPlace, Missed, RecordedCase, Whole, names_kind, one_group
+from inquest.replay.case import LogPlace, MissedRead, RecordedCase, WholeListing, names_kind, one_group
 from inquest.replay.kinds import plural_of
 
 PARTIAL: Final = "Partial"
@@ -119,7 +119,7 @@ class RecordedCluster:
         known = any((whole.group, whole.plural) == ("", "namespaces") for whole in self._case.whole)
         return frozenset(one["metadata"]["name"] for one in self._objects["", "Namespace"]) if known else None
 
-    def _gap(self, verbs: frozenset[str], kind: ResourceKind, namespace: str, name: str) -> Missed | None:
+    def _gap(self, verbs: frozenset[str], kind: ResourceKind, namespace: str, name: str) -> MissedRead | None:
         """The recorded failure of this read; one that names no object is about all of them."""
         for missed in self._case.missed:
             same_place = missed.namespace in ("", namespace)
@@ -173,7 +173,7 @@ def _is(found: Json, name: str, namespace: str) -> bool:
     return metadata["name"] == name and str(metadata.get("namespace") or "") == namespace
 
 
-def _covers(whole: Whole, group: str, plural: str, namespace: str, every: frozenset[str] | None) -> bool:
+def _covers(whole: WholeListing, group: str, plural: str, namespace: str, every: frozenset[str] | None) -> bool:
     if (whole.group, whole.plural) != (group, plural):
         return False
     if not whole.namespaces or namespace in whole.namespaces:
@@ -181,7 +181,7 @@ def _covers(whole: Whole, group: str, plural: str, namespace: str, every: frozen
     return not namespace and every is not None and every <= whole.namespaces
 
 
-def _failure(missed: Missed, what: str) -> InquestError:
+def _failure(missed: MissedRead, what: str) -> InquestError:
     """The failure as it was recorded, in the class that the API server's answer would have had."""
     text = f"{what}: {missed.reason}, as recorded"
     if missed.reason in ("Forbidden", "Unauthorized"):

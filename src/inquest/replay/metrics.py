@@ -18,7 +18,7 @@ from inquest.adapters.monitoring.selectors import Confinement, Matcher, Selector
 from inquest.api.base import rfc3339
 from inquest.errors import Declined, NotRecorded
 from inquest.ports.kubernetes import Namespaces, SourceAnswer
-from inquest.replay.case import Measured, RecordedCase
+from inquest.replay.case import RecordedCase, RecordedQuery
 
 NAMESPACE: Final = "namespace"
 LOOK_BACK: Final = timedelta(minutes=5)
@@ -137,7 +137,7 @@ class RecordedMetrics:
 # --- as they were written down ---------------------------------------------------------------------------------------
 
 
-def _entry(found: Measured) -> RecordedAnswer:
+def _entry(found: RecordedQuery) -> RecordedAnswer:
     result = found.result
     rows = result.get("result") or () if isinstance(result, Mapping) else result or ()
     series = tuple(_series(row, found.labels) for row in rows if isinstance(row, Mapping))

@@ -26,7 +26,7 @@ from inquest.datastorage.store.opening import open_database
 from inquest.errors import Misconfigured
 from inquest.serving.http import Certificate, metrics_app, serve_app, stop_signal
 from inquest.serving.login import Reviewer
-from inquest.serving.loopback import Private
+from inquest.serving.loopback import PrivatePaths
 from inquest.settings.backends import DataStorageServerSettings
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
@@ -43,7 +43,7 @@ DATABASE_WAIT_SECONDS: Final = 60.0
 
 
 @dataclass
-class Stage:
+class StartStage:
     """What is in the way of readiness; empty for nothing."""
 
     hindered: str = "starting"
@@ -60,7 +60,7 @@ async def serve(settings: Settings) -> None:
 
 
 async def _run(settings: Settings, stack: AsyncExitStack, stop: asyncio.Event) -> None:
-    stage, database, probes = Stage(), _database(settings), settings.server
+    stage, database, probes = StartStage(), _database(settings), settings.server
     stack.push_async_callback(database.close)
     health = create_health_app(database, hindered=lambda: stage.hindered)
     health_port = await stack.enter_async_context(serve_app(health, probes.host, probes.health_port))
@@ -114,7 +114,7 @@ async def _around(settings: Settings, stack: AsyncExitStack) -> list[Middleware]
     if not settings.server.asks_for_tokens:
         return []
     kube = await _kube(settings, stack)
-    return [Middleware(Private, reviewer=kube.metrics_readers())]
+    return [Middleware(PrivatePaths, reviewer=kube.metrics_readers())]
 
 
 async def _kube(settings: Settings, stack: AsyncExitStack) -> Clients:

@@ -21,7 +21,7 @@ DOOR: Final = LoginPolicy(
 )
 
 
-class Private:
+class PrivatePaths:
     """Lets a request pass that is not `private`, that comes from here, or whose token may read metrics."""
 
     def __init__(

@@ -12,13 +12,13 @@ from pydantic import SecretStr
 
 from hack.scripted_model.script import parse
 from hack.scripted_model.server import Serving, serve
-from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts
 from inquest.adapters.llm.model import OnRetry, OpenAIModel
 from inquest.core.llm.messages import Message, ModelRequest, ToolSchema
 from inquest.core.redaction.redacted import Redacted, seal
 
 KEY = "sk-canary-0123456789"
-DEFAULT = Patience()
+DEFAULT = ModelTimeouts()
 
 
 def row(*ids: str) -> pytest.MarkDecorator:
@@ -61,7 +61,7 @@ async def connected(
     clock: FakeClock,
     *servings: Serving | str | ModelEndpoint,
     stream: bool = True,
-    patience: Patience = DEFAULT,
+    patience: ModelTimeouts = DEFAULT,
     temperature: float | None = None,
     on_retry: OnRetry = lambda _phase, _retry: None,
 ) -> AsyncIterator[OpenAIModel]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from inquest.adapters.llm.client import MOST_BYTES, MOST_COMPRESSED
-from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts
 from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.core.llm.messages import ModelReply, Usage
@@ -38,7 +38,7 @@ CLASSES = {
 }
 
 
-ONCE = Patience(attempts=1)
+ONCE = ModelTimeouts(attempts=1)
 
 
 @asynccontextmanager
@@ -71,7 +71,7 @@ async def saying(parts: Sequence[bytes]) -> AsyncIterator[str]:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def asked(*parts: bytes, stream: bool, patience: Patience = ONCE) -> ModelReply | InquestError:
+async def asked(*parts: bytes, stream: bool, patience: ModelTimeouts = ONCE) -> ModelReply | InquestError:
     """What the adapter makes of these bytes; anything but its own errors goes up."""
     async with saying(parts) as url:
         model = OpenAIModel(
@@ -330,7 +330,7 @@ async def test_pings_keep_a_stream_alive() -> None:
     done = b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}\n\n'
     head = f"HTTP/1.1 200 OK\r\ncontent-type: {EVENTS}\r\nconnection: close\r\n\r\n".encode()
 
-    found = await asked(head, *pings, done, stream=True, patience=Patience(idle=5, attempts=1))
+    found = await asked(head, *pings, done, stream=True, patience=ModelTimeouts(idle=5, attempts=1))
 
     assert isinstance(found, ModelReply)
 

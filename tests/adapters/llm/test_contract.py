@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts
 from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.core.llm.messages import Message, ModelReply, ModelRequest, ToolCall, Usage
@@ -214,7 +214,7 @@ async def test_rate_limited_for_ever_ends_within_the_wait_budget(script: Start, 
 async def test_an_endpoint_that_asked_for_time_gets_it_from_every_case(script: Start, clock: FakeClock) -> None:
     serving = script("steps: [{error: {status: 429, retry_after: 50}, times: 1}, {reply: {text: back}}]")
 
-    async with connected(clock, serving, patience=Patience(attempts=1)) as model:
+    async with connected(clock, serving, patience=ModelTimeouts(attempts=1)) as model:
         with pytest.raises(RateLimited):
             await model.ask(redacted())
         reply = await model.ask(redacted())
@@ -277,16 +277,16 @@ async def test_an_endpoint_that_is_not_there_is_transient(
 
 
 SILENT = {
-    "before-a-stream": ("{delay: 2, reply: {text: late}}", True, Patience(whole=0.1, attempts=2)),
-    "before-a-whole-answer": ("{delay: 2, reply: {text: late}}", False, Patience(whole=0.1, attempts=2)),
-    "in-the-middle": ("{pause: 2, reply: {text: late}}", True, Patience(idle=0.1, attempts=2)),
+    "before-a-stream": ("{delay: 2, reply: {text: late}}", True, ModelTimeouts(whole=0.1, attempts=2)),
+    "before-a-whole-answer": ("{delay: 2, reply: {text: late}}", False, ModelTimeouts(whole=0.1, attempts=2)),
+    "in-the-middle": ("{pause: 2, reply: {text: late}}", True, ModelTimeouts(idle=0.1, attempts=2)),
 }
 
 
 @row("C-ER-4")
 @pytest.mark.parametrize(("step", "stream", "patience"), SILENT.values(), ids=SILENT.keys())
 async def test_silence_is_a_timeout(
-    script: Start, clock: FakeClock, step: str, stream: bool, patience: Patience
+    script: Start, clock: FakeClock, step: str, stream: bool, patience: ModelTimeouts
 ) -> None:
     serving = script(f"steps: [{step}]")
 
@@ -303,7 +303,7 @@ async def test_a_model_may_think_longer_than_it_may_fall_silent_later(
 ) -> None:
     serving = script("steps: [{delay: 0.3, reply: {text: thought about it}}]")
 
-    async with connected(clock, serving, stream=stream, patience=Patience(idle=0.1)) as model:
+    async with connected(clock, serving, stream=stream, patience=ModelTimeouts(idle=0.1)) as model:
         reply = await model.ask(redacted())
 
     assert reply.text == "thought about it"

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from hack.scripted_model.script import parse
 from hack.scripted_model.server import Serving, serve
-from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts
 from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.adapters.llm.price import Price
@@ -25,7 +25,7 @@ from tests.adapters.llm.wires import forward_proxy, tls_of
 VERSION = "2024-10-21"
 HELLO = "steps: [{reply: {text: hello, usage: {prompt: 3000000, cached: 2000000, completion: 1000000, reasoning: 5}}}]"
 BUSY, DOWN = "steps: [{error: {status: 429}}]", "steps: [{error: {status: 503}}]"
-ONCE = Patience(attempts=1)
+ONCE = ModelTimeouts(attempts=1)
 
 
 def shown(error: BaseException) -> str:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hack.scripted_model.server import Serving
-from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts
 from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.limiter import Limiter
 from inquest.adapters.llm.model import OpenAIModel
@@ -132,7 +132,7 @@ async def test_who_gets_no_place_goes_to_the_next_endpoint(script: Start, clock:
     full, free = script("steps: [{delay: 0.5, reply: {text: slow}}]"), script("steps: [{reply: {text: free}}]")
 
     async with connected(
-        clock, ModelEndpoint(full.base_url, "m", places=1), free, patience=Patience(place_wait=0.1)
+        clock, ModelEndpoint(full.base_url, "m", places=1), free, patience=ModelTimeouts(place_wait=0.1)
     ) as model:
         replies = await all_of(model, 3)
 
@@ -143,7 +143,7 @@ async def test_who_gets_no_place_anywhere_is_told_so(script: Start, clock: FakeC
     full = script("steps: [{delay: 0.5, reply: {text: slow}}]")
 
     async with connected(
-        clock, ModelEndpoint(full.base_url, "m", places=1), patience=Patience(place_wait=0.1)
+        clock, ModelEndpoint(full.base_url, "m", places=1), patience=ModelTimeouts(place_wait=0.1)
     ) as model:
         replies = await all_of(model, 2)
 

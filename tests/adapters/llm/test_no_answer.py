@@ -8,7 +8,7 @@ from typing import Any, cast
 from pydantic import SecretStr
 
 from hack.scripted_model.server import Serving
-from inquest.adapters.llm.endpoint import ModelEndpoint, Patience
+from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.api.investigation import InvestigationStatus
 from inquest.api.types import HumanReviewReason, Phase, Reason
@@ -55,7 +55,7 @@ def status_of(case: Case) -> InvestigationStatus:
 
 @row("L14")
 async def test_where_no_model_answers_in_time_the_detectors_word_stays(script: Start, clock: FakeClock) -> None:
-    async with connected(clock, script(SLOW), script(SLOW), patience=Patience(whole=0.05, attempts=2)) as model:
+    async with connected(clock, script(SLOW), script(SLOW), patience=ModelTimeouts(whole=0.05, attempts=2)) as model:
         case = await asked(model)
 
     status, conditions = status_of(case), condition_values(case)

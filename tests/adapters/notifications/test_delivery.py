@@ -15,7 +15,7 @@ import pytest
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.notifications.channels import Hook, WebhookReceiver
 from inquest.adapters.notifications.notifier import NotificationDispatcher
-from inquest.adapters.notifications.routes import Routed
+from inquest.adapters.notifications.routes import RoutedReceiver
 from inquest.api.investigation import Investigation
 from inquest.api.notices import NoticeEntry as NoticeSent
 from inquest.api.notices import NoticeState
@@ -46,13 +46,13 @@ class Sink:
 
     got: list[dict[str, Any]] = field(default_factory=list)
 
-    def receiver(self) -> Routed:
+    def receiver(self) -> RoutedReceiver:
         def answer(request: httpx2.Request) -> httpx2.Response:
             self.got.append(json.loads(request.content))
             return httpx2.Response(200)
 
         client = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
-        return Routed(WebhookReceiver(client, Hook("http://sink/hook")))
+        return RoutedReceiver(WebhookReceiver(client, Hook("http://sink/hook")))
 
     @property
     def keys(self) -> list[str]:
@@ -136,7 +136,7 @@ class Away:
 
 def aware(receiver: Away) -> InvestigationController:
     """An operator that has just started and tells this receiver."""
-    return process_with(NotificationDispatcher(cast(Any, None), SystemClock(), [Routed(receiver)]))
+    return process_with(NotificationDispatcher(cast(Any, None), SystemClock(), [RoutedReceiver(receiver)]))
 
 
 async def test_what_nobody_got_before_a_restart_is_told_anew_and_says_so() -> None:

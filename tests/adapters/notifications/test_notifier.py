@@ -15,7 +15,7 @@ from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig
 from inquest.adapters.notifications.channels import Hook as Address
 from inquest.adapters.notifications.channels import WebhookReceiver
 from inquest.adapters.notifications.notifier import EVENT, NotificationDispatcher
-from inquest.adapters.notifications.routes import Routed
+from inquest.adapters.notifications.routes import RoutedReceiver
 from inquest.api.notices import NoticeState
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.ports.kubernetes import Json, ResourceKind
@@ -101,9 +101,9 @@ class Hook:
     def __init__(self, failures: int = 0) -> None:
         self.failures, self.got = failures, list[Json]()
 
-    def receiver(self) -> Routed:
+    def receiver(self) -> RoutedReceiver:
         client = httpx2.AsyncClient(transport=httpx2.MockTransport(self._answer))
-        return Routed(WebhookReceiver(client, Address("https://hooks.example.com/secret-part")))
+        return RoutedReceiver(WebhookReceiver(client, Address("https://hooks.example.com/secret-part")))
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         if self.failures:

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from inquest.adapters.notifications.configured import receivers_of
 from inquest.adapters.notifications.notifier import NotificationDispatcher
-from inquest.adapters.notifications.routes import Routed
+from inquest.adapters.notifications.routes import RoutedReceiver
 from inquest.core.redaction.redacted import seal
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.reporting.notices import TargetOwner
@@ -41,12 +41,12 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
         yield found
 
 
-async def made(stack: AsyncExitStack, redactor: Redactor | None = None, **notifier: Any) -> tuple[Routed, ...]:
+async def made(stack: AsyncExitStack, redactor: Redactor | None = None, **notifier: Any) -> tuple[RoutedReceiver, ...]:
     redactor = redactor or Redactor()
     return await receivers_of(NotificationSettings.model_validate(notifier), redactor.learn, SteppedClock().now, stack)
 
 
-def herald_of(told: tuple[Routed, ...], clock: SteppedClock | None = None) -> NotificationDispatcher:
+def herald_of(told: tuple[RoutedReceiver, ...], clock: SteppedClock | None = None) -> NotificationDispatcher:
     return NotificationDispatcher(cast(Any, None), clock or SteppedClock(), told)
 
 

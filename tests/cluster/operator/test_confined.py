@@ -22,7 +22,7 @@ from inquest.errors import Forbidden
 from inquest.gather.snapshot.collector import ClusterTargetReader
 from inquest.operator.access import excess_rights, missing_rights
 from inquest.operator.supervisor import supervisor_for
-from inquest.operator.watcher import JOB, LEASE, OURS, Doorbell, plan_of
+from inquest.operator.watcher import JOB, LEASE, OURS, KopfWatcher, plan_of
 from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
 from tests.cluster.kube import Cluster, eventually, own_namespace, proposal
 from tests.cluster.operator.conftest import BOUND, Rings
@@ -242,7 +242,7 @@ async def test_it_is_rung_for_its_namespaces_and_for_jobs_where_workflows_run(
     confined: Confined, cluster: Cluster
 ) -> None:
     rings = Rings()
-    bell = Doorbell(plan_of(confined.login, (confined.home, confined.team), confined.jobs), rings)
+    bell = KopfWatcher(plan_of(confined.login, (confined.home, confined.team), confined.jobs), rings)
     bell.start()
     try:
         for place in (confined.elsewhere, confined.home, confined.team):
@@ -283,7 +283,7 @@ async def test_the_watch_follows_the_namespaces_that_can_be_read(confined: Confi
 async def test_a_watch_that_is_refused_does_not_stop_the_others(confined: Confined, cluster: Cluster) -> None:
     """A namespace that is gone takes the right to watch it with it."""
     rings = Rings()
-    bell = Doorbell(plan_of(confined.login, (confined.elsewhere, confined.home), confined.elsewhere), rings)
+    bell = KopfWatcher(plan_of(confined.login, (confined.elsewhere, confined.home), confined.elsewhere), rings)
     bell.start()
     try:
         await asyncio.to_thread(cluster.kubectl.within(confined.home).create, signal("rung"))

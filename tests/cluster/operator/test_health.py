@@ -16,7 +16,7 @@ from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given_credentials
 from inquest.operator.health import HealthLine, health_app
 from inquest.serving.http import metrics_app, serve_app
-from inquest.serving.loopback import Private
+from inquest.serving.loopback import PrivatePaths
 from inquest.settings.server import ServerSettings
 from tests.cluster.kube import Cluster, Kubectl, eventually
 
@@ -90,7 +90,7 @@ async def doors(cluster: Cluster, own: str) -> AsyncIterator[Any]:
     async with Clients(given_credentials(Credentials(admin.server, admin.ca_file, token=own)), SystemClock()) as kube:
         readers = kube.metrics_readers()
         apps = {
-            "/metrics": metrics_app([Middleware(Private, reviewer=readers)]),
+            "/metrics": metrics_app([Middleware(PrivatePaths, reviewer=readers)]),
             "/readyz": health_app(alive=[], ready=[HealthLine("rights", lambda: FAULT)], reviewer=readers),
         }
 
@@ -133,7 +133,7 @@ async def test_who_is_in_the_pod_already_needs_no_token(client: tuple[str, int],
 async def test_a_header_makes_nobody_local(cluster: Cluster) -> None:
     """Only a server that is asked from the machine itself believes in such a header, and then it says elsewhere."""
     async with Clients(from_kubeconfig(cluster.kubeconfig), SystemClock()) as kube:
-        app = metrics_app([Middleware(Private, reviewer=kube.metrics_readers())])
+        app = metrics_app([Middleware(PrivatePaths, reviewer=kube.metrics_readers())])
         async with serve_app(app, "127.0.0.1", 0) as port, httpx2.AsyncClient(trust_env=False) as http:
             claims = {"X-Forwarded-For": "10.1.2.3"}
             answer = await http.get(f"http://127.0.0.1:{port}/metrics", headers=claims)
@@ -147,7 +147,7 @@ async def test_a_header_makes_nobody_local(cluster: Cluster) -> None:
 async def test_where_nobody_can_be_asked_nobody_comes_in() -> None:
     away = given_credentials(Credentials("https://127.0.0.1:1"))
     async with Clients(away, SystemClock()) as kube:
-        app = metrics_app([Middleware(Private, reviewer=kube.metrics_readers())])
+        app = metrics_app([Middleware(PrivatePaths, reviewer=kube.metrics_readers())])
         transport = httpx2.ASGITransport(app=app, client=ELSEWHERE)
         async with httpx2.AsyncClient(transport=transport, base_url="http://inquest") as http:
             answer = await http.get("/metrics", headers={"Authorization": "Bearer some-token"})

@@ -10,7 +10,7 @@ from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import from_kubeconfig
 from inquest.operator.supervisor import Supervisor
-from inquest.operator.watcher import Doorbell, Watched, WatchEvent, WatchPlan
+from inquest.operator.watcher import KopfWatcher, WatchedKind, WatchEvent, WatchPlan
 from inquest.ports.kubernetes import Json, ResourceKind
 from tests.cluster.kube import Cluster
 from tests.cluster.operator.conftest import Rings, until
@@ -43,8 +43,8 @@ async def test_a_kind_that_goes_and_comes_is_watched_again(cluster: Cluster, nam
 
     async with Clients(from_kubeconfig(cluster.kubeconfig), SystemClock()) as kube:
 
-        async def bell(hear: Callable[[WatchEvent], None]) -> Doorbell:
-            return Doorbell(WatchPlan(await kube.login(), [Watched(kind)]), hear)
+        async def bell(hear: Callable[[WatchEvent], None]) -> KopfWatcher:
+            return KopfWatcher(WatchPlan(await kube.login(), [WatchedKind(kind)]), hear)
 
         async def missing() -> frozenset[str]:
             return frozenset({kind.plural}) - await kube.served(kind.group, kind.version)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from inquest.operator.supervisor import Supervisor
-from inquest.operator.watcher import Doorbell, WatchEvent
+from inquest.operator.watcher import KopfWatcher, WatchEvent
 from tests.controllers.runtime.times import SteppedClock, settled
 
 
@@ -44,7 +44,7 @@ class House:
         )
         self.task = asyncio.create_task(self.supervisor.run())
 
-    async def _make(self, hear: Callable[[WatchEvent], None]) -> Doorbell:
+    async def _make(self, hear: Callable[[WatchEvent], None]) -> KopfWatcher:
         self.bells.append(Bell(hear))
         self.began.append(self.clock.monotonic())
         return self.bells[-1]  # type: ignore[return-value]

@@ -17,8 +17,8 @@ from inquest.controllers.runtime.request import ReconcileKey, Requeue, WorkerGro
 from inquest.controllers.runtime.resync import Resync
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.operator.lease import ReplicaLease
-from inquest.operator.supervisor import Pulse, supervisor_for
-from inquest.operator.watcher import LEASE, OURS, Doorbell, WatchEvent, WatchPlan
+from inquest.operator.supervisor import WatchProof, supervisor_for
+from inquest.operator.watcher import LEASE, OURS, KopfWatcher, WatchEvent, WatchPlan
 from inquest.ports.kubernetes import Json
 from tests.cluster.kube import Kubectl, proposal
 from tests.cluster.operator.conftest import BOUND, Rings, until
@@ -54,7 +54,7 @@ async def test_what_happens_is_rung_on_the_main_loop(own: Clients, kubectl: Kube
         threads.add(threading.get_ident())
         rings(found)
 
-    bell = Doorbell(WatchPlan(await own.login()), ring)
+    bell = KopfWatcher(WatchPlan(await own.login()), ring)
     bell.start()
     try:
         listed = await rings.until(lambda found: found.key.name == "before" and found.key.namespace == namespace)
@@ -76,7 +76,7 @@ async def test_what_happens_is_rung_on_the_main_loop(own: Clients, kubectl: Kube
 async def test_one_namespace_is_enough(own: Clients, cluster_namespaces: tuple[str, str], kubectl: Kubectl) -> None:
     inside, outside = cluster_namespaces
     rings = Rings()
-    bell = Doorbell(WatchPlan(await own.login(), namespaces=[inside]), rings)
+    bell = KopfWatcher(WatchPlan(await own.login(), namespaces=[inside]), rings)
     bell.start()
     try:
         for place in (outside, inside):
@@ -97,7 +97,7 @@ async def test_nothing_is_written_by_the_watch(own: Clients, kubectl: Kubectl) -
     await asyncio.to_thread(kubectl.create, signal("untouched"))
     before = await asyncio.to_thread(kubectl.get, "signal", "untouched")
     rings = Rings()
-    bell = Doorbell(WatchPlan(await own.login()), rings)
+    bell = KopfWatcher(WatchPlan(await own.login()), rings)
     bell.start()
     await rings.until(lambda found: found.key.uid == before["metadata"]["uid"])
     await bell.stop(BOUND)
@@ -115,7 +115,7 @@ async def test_three_incarnations_in_one_process_and_the_main_loop_lives_on(own:
 
     for _ in range(3):
         rings = Rings()
-        bell = Doorbell(WatchPlan(await own.login()), rings)
+        bell = KopfWatcher(WatchPlan(await own.login()), rings)
         bell.start()
         await rings.until(lambda found: found.key.name == "seen")
         assert await bell.stop(BOUND)
@@ -127,7 +127,7 @@ async def test_three_incarnations_in_one_process_and_the_main_loop_lives_on(own:
 
 async def test_a_watch_that_nobody_answers_is_stopped_all_the_same(own: Clients) -> None:
     login = await own.login()
-    bell = Doorbell(WatchPlan(replace(login, server="https://127.0.0.1:1")), Rings())
+    bell = KopfWatcher(WatchPlan(replace(login, server="https://127.0.0.1:1")), Rings())
     bell.start()
     await until(bell.alive)
 
@@ -220,7 +220,7 @@ async def test_a_signal_travels_from_the_cluster_to_a_handler(own: Clients, kube
         rank = rank_of(found.key.kind, found.body)
         dispatcher.offer(found.key, found.version, rank, found.gone, fresh=found.fresh)
 
-    bell = Doorbell(WatchPlan(await own.login(), namespaces=[namespace]), ring)
+    bell = KopfWatcher(WatchPlan(await own.login(), namespaces=[namespace]), ring)
     bell.start()
     try:
         await asyncio.to_thread(kubectl.create, signal("rung"))
@@ -242,7 +242,7 @@ async def test_a_signal_travels_from_the_cluster_to_a_handler(own: Clients, kube
 
 async def test_what_is_written_must_be_rung_within_twenty_seconds() -> None:
     clock = SteppedClock()
-    pulse = Pulse(clock)
+    pulse = WatchProof(clock)
     pulse.expects("Lease", 5)
     pulse.expects("Lease", 9)
     await clock.advance(15)
@@ -258,7 +258,7 @@ async def test_what_is_written_must_be_rung_within_twenty_seconds() -> None:
 
 async def test_one_kind_that_is_silent_is_not_covered_by_another() -> None:
     clock = SteppedClock()
-    pulse = Pulse(clock)
+    pulse = WatchProof(clock)
     pulse.expects("Signal", 5)
     await clock.advance(21)
     pulse.rang("Lease", "1000")

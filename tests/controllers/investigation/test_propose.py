@@ -17,7 +17,7 @@ from inquest.api.types import Outcome, Phase, SubReason
 from inquest.controllers.catalogue.live import LiveCatalogue, content_hash, content_of
 from inquest.controllers.guards import bare_reference
 from inquest.controllers.investigation.case_work import CaseWork
-from inquest.controllers.investigation.propose import Proposals, Unfit
+from inquest.controllers.investigation.propose import Proposals, UnfitChoice
 from inquest.controllers.investigation.select import CATALOGUE_WAIT, Selections
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import decide, facts, outcome, selecting
@@ -365,7 +365,7 @@ async def test_a_target_that_went_meanwhile_binds_nothing_and_keeps_what_was_cho
 
     unfit = await Proposals(Outside(GONE).ports()).bind(case, outcome.signal_resolved(), a_try(CONFIG))
 
-    assert isinstance(unfit, Unfit)
+    assert isinstance(unfit, UnfitChoice)
     assert (unfit.verdict.outcome, unfit.verdict.phase) == (Outcome.RCA_INCOMPLETE, Phase.FAILED)
     assert unfit.verdict.merged is not None
     assert unfit.verdict.merged.workflow == cases.choice()
@@ -379,7 +379,7 @@ async def test_a_tenants_case_binds_nothing_that_is_in_no_namespace() -> None:
     bound = await proposals.bind(case, outcome.signal_resolved(), a_try(NODE))
 
     assert (sought.found, sought.why) == (False, "NotResolved: Node/n1 is outside the namespaces of this case")
-    assert isinstance(bound, Unfit)
+    assert isinstance(bound, UnfitChoice)
 
 
 # --- looking again, asking again ----------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ from inquest.core.history.lessons import (
     CaseEnding,
     CaseEndings,
     EffectCheck,
+    EffectLook,
     LessonKey,
     Lessons,
-    Look,
     check_effect,
     confidence,
     kept_endings,
@@ -40,7 +40,7 @@ from inquest.core.history.lessons import (
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-CLEAN, SICK, UNREAD = Look(frozenset()), Look(frozenset({"OOMKilled"})), Look(None)
+CLEAN, SICK, UNREAD = EffectLook(frozenset()), EffectLook(frozenset({"OOMKilled"})), EffectLook(None)
 KEY = LessonKey(("oom",), "Resources", "owner-1", "cluster-1")
 
 
@@ -95,7 +95,7 @@ def test_the_order_of_playbooks_is_no_part_of_the_key() -> None:
         pytest.param(UNREAD, SICK, EffectCheck.PARTIAL, id="unknown before, sick now"),
     ],
 )
-def test_what_a_look_after_the_change_says(before: Look, after: Look, expected: EffectCheck) -> None:
+def test_what_a_look_after_the_change_says(before: EffectLook, after: EffectLook, expected: EffectCheck) -> None:
     assert check_effect(before, after) is expected
     assert ending(expected).verified is (expected is EffectCheck.RESOLVED)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inquest.core.llm.conversation import Budgets, BudgetSpent, Calls, Conversation
+from inquest.core.llm.conversation import Budgets, BudgetSpent, CallCounts, Conversation
 from inquest.core.llm.loop import correct_verdict, with_reply, with_results
 from inquest.core.llm.messages import Invocation, ToolSchema, Usage
 from inquest.core.llm.planning.tools import cap_tools
@@ -80,7 +80,7 @@ def test_time_is_remembered_by_the_stamp_and_not_by_a_clock() -> None:
 
 @row("pipeline-20.7-07", "RV-14")
 def test_the_61st_call_is_refused_and_the_next_turn_reserved() -> None:
-    state = inquiry(calls_per_tool=99, calls=Calls(59))
+    state = inquiry(calls_per_tool=99, calls=CallCounts(59))
     state = with_reply(state, says(*(call(kind="Pod", name=f"p{n}") for n in range(3))))
 
     assert len(running(state)) == 1
@@ -100,7 +100,7 @@ def test_five_hundred_calls_in_one_turn_are_all_answered_and_few_are_made() -> N
 
 
 def test_the_sixteenth_call_of_a_tool_is_refused_and_others_are_not() -> None:
-    state = inquiry(calls=Calls(15, {"kubectl_get": 15}))
+    state = inquiry(calls=CallCounts(15, {"kubectl_get": 15}))
     state = with_reply(state, says(call(kind="Pod"), call("kubectl_describe", kind="Pod", name="x")))
 
     assert [run.call.name for run in running(state)] == ["kubectl_describe"]
@@ -108,23 +108,25 @@ def test_the_sixteenth_call_of_a_tool_is_refused_and_others_are_not() -> None:
 
 @row("pipeline-20.7-07")
 def test_pages_are_counted_in_the_total_only() -> None:
-    state = with_reply(inquiry(calls=Calls()), says(*(call("list_workflows", offset=10 * n) for n in range(1, 17))))
+    state = with_reply(
+        inquiry(calls=CallCounts()), says(*(call("list_workflows", offset=10 * n) for n in range(1, 17)))
+    )
 
     assert (len(running(state)), running(state)[-1].evidence_id) == (16, "E16")
     state = with_results(state, tuple(found(run) for run in running(state)))
-    assert state.calls == Calls(16, {})
+    assert state.calls == CallCounts(16, {})
 
 
 @pytest.mark.parametrize("offset", [0, -1, True, "10", None], ids=["first", "negative", "bool", "text", "null"])
 def test_only_a_real_further_page_is_exempt(offset: object) -> None:
-    state = inquiry(calls=Calls(15, {"list_workflows": 15}))
+    state = inquiry(calls=CallCounts(15, {"list_workflows": 15}))
     state = with_reply(state, says(call("list_workflows", offset=offset)))
 
     assert running(state) == ()
 
 
 def test_todo_calls_are_exempt() -> None:
-    state = inquiry(calls=Calls(60, {"todo_write": 15}))
+    state = inquiry(calls=CallCounts(60, {"todo_write": 15}))
     state = with_reply(state, says(call("todo_write", a=1)))
 
     assert (len(running(state)), state.calls.total) == (1, 60)
@@ -134,7 +136,7 @@ def test_call_counts_go_on_in_the_second_invocation() -> None:
     first = turn(inquiry(), call(kind="Pod"))
     second = turn(inquiry(Invocation.SELECTION, calls=first.calls), call("list_workflows"))
 
-    assert second.calls == Calls(2, {"kubectl_get": 1, "list_workflows": 1})
+    assert second.calls == CallCounts(2, {"kubectl_get": 1, "list_workflows": 1})
 
 
 def test_the_third_identical_failure_says_so_and_the_fourth_is_not_run() -> None:

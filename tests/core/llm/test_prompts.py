@@ -21,8 +21,8 @@ from inquest.core.llm.prompts.rca import (
     SNAPSHOT_CHARACTERS,
     RcaContext,
     Read,
-    Repeats,
-    Varies,
+    SignalRepeats,
+    Variability,
     first_message,
     reads_of,
     snapshot_room,
@@ -44,7 +44,7 @@ FULL = replace(
     tools=STACKS,
     environment="Production",
     playbooks=(PLAYBOOK,),
-    repeats=Repeats(3, "10:00", "11:00", "4h"),
+    repeats=SignalRepeats(3, "10:00", "11:00", "4h"),
     root_owner="Deployment/api in shop",
     infrastructure="Target resource is stateful.",
     history="## Remediation history of shop/Deployment/api\nnothing helped",
@@ -70,7 +70,7 @@ def test_the_first_message_is_one_line() -> None:
 
 def prefix(context: RcaContext) -> str:
     """What all cases of an installation begin with."""
-    return "\n\n".join(text for part in PARTS if part.varies < Varies.BY_CASE and (text := part.text(context)))
+    return "\n\n".join(text for part in PARTS if part.varies < Variability.BY_CASE and (text := part.text(context)))
 
 
 # --- the prefix ----------------------------------------------------------------------------------------------------

@@ -16,11 +16,11 @@ from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.llm.planning.sufficiency import (
     DOUBTS,
     TEXTS,
-    Doubt,
     Include,
     Skip,
     SnapshotQuestion,
     Sufficiency,
+    SufficiencyDoubt,
     judge_sufficiency,
 )
 from tests.core.diagnosis.detectors.support import snapshot_of
@@ -53,32 +53,32 @@ UNWELL = clean(objects=(ObservedObject(BROKEN_POD, "E1"),))
 ROWS: dict[str, tuple[SnapshotQuestion, Include | Skip]] = {
     "G01": (asked("list pods in shop"), PREFER),
     "G03 at the limit": (asked("list pods in shop", age=30), PREFER),
-    "G03 past it": (asked("list pods in shop", age=31), Skip(Doubt.STALE)),
-    "G04": (asked("list pods right now"), Skip(Doubt.WANTS_NOW)),
-    "G05": (asked("is pod web-7d9f8b6c5-x2x4q fine?"), Skip(Doubt.NAMED_OBJECT)),
-    "G05 not in the snapshot": (asked("list what api-6f5c9-zz9k2 does"), Skip(Doubt.NAMED_OBJECT)),
-    "G06": (asked("which pods restarted in the last 2 hours"), Skip(Doubt.NEEDS_HISTORY)),
-    "G07": (asked("list pods", snapshot=WITH_WARNING), Skip(Doubt.HAS_WARNINGS)),
+    "G03 past it": (asked("list pods in shop", age=31), Skip(SufficiencyDoubt.STALE)),
+    "G04": (asked("list pods right now"), Skip(SufficiencyDoubt.WANTS_NOW)),
+    "G05": (asked("is pod web-7d9f8b6c5-x2x4q fine?"), Skip(SufficiencyDoubt.NAMED_OBJECT)),
+    "G05 not in the snapshot": (asked("list what api-6f5c9-zz9k2 does"), Skip(SufficiencyDoubt.NAMED_OBJECT)),
+    "G06": (asked("which pods restarted in the last 2 hours"), Skip(SufficiencyDoubt.NEEDS_HISTORY)),
+    "G07": (asked("list pods", snapshot=WITH_WARNING), Skip(SufficiencyDoubt.HAS_WARNINGS)),
     "G08": (
         asked("list pods", snapshot=clean(gaps=(Gap("events", "503"),))),
-        Skip(Doubt.INCOMPLETE),
+        Skip(SufficiencyDoubt.INCOMPLETE),
     ),
     "G09": (asked("do you know which pods exist?"), PREFER),
-    "G10 another source": (asked("list pods", source=SourceType.ALERTMANAGER), Skip(Doubt.NO_QUESTION)),
-    "G10 a known target": (asked("list pods", target_kind="Pod"), Skip(Doubt.NAMED_OBJECT)),
+    "G10 another source": (asked("list pods", source=SourceType.ALERTMANAGER), Skip(SufficiencyDoubt.NO_QUESTION)),
+    "G10 a known target": (asked("list pods", target_kind="Pod"), Skip(SufficiencyDoubt.NAMED_OBJECT)),
     "G11": (asked("which services exist in shop?"), PREFER),
-    "G12": (asked("list pods this second"), Skip(Doubt.WANTS_NOW)),
-    "G13": (asked("did anything restart yesterday?"), Skip(Doubt.NEEDS_HISTORY)),
-    "G14": (asked("list pods", mutated=True), Skip(Doubt.JUST_MUTATED)),
-    "kind and name": (asked("list the containers of deployment/api"), Skip(Doubt.NAMED_OBJECT)),
-    "a quoted name": (asked("list the pods of 'api'"), Skip(Doubt.NAMED_OBJECT)),
-    "telemetry": (asked("list pods by cpu"), Skip(Doubt.NEEDS_TELEMETRY)),
+    "G12": (asked("list pods this second"), Skip(SufficiencyDoubt.WANTS_NOW)),
+    "G13": (asked("did anything restart yesterday?"), Skip(SufficiencyDoubt.NEEDS_HISTORY)),
+    "G14": (asked("list pods", mutated=True), Skip(SufficiencyDoubt.JUST_MUTATED)),
+    "kind and name": (asked("list the containers of deployment/api"), Skip(SufficiencyDoubt.NAMED_OBJECT)),
+    "a quoted name": (asked("list the pods of 'api'"), Skip(SufficiencyDoubt.NAMED_OBJECT)),
+    "telemetry": (asked("list pods by cpu"), Skip(SufficiencyDoubt.NEEDS_TELEMETRY)),
     "a catalogue is no log": (asked("list pods of the catalogue after the blast"), PREFER),
-    "a change": (asked("list pods and scale them"), Skip(Doubt.NOT_READ_ONLY)),
-    "no list": (asked("why does the shop not work?"), Skip(Doubt.NOT_LIST_SHAPED)),
+    "a change": (asked("list pods and scale them"), Skip(SufficiencyDoubt.NOT_READ_ONLY)),
+    "no list": (asked("why does the shop not work?"), Skip(SufficiencyDoubt.NOT_LIST_SHAPED)),
     "is everything well": (asked("Is everything fine in shop?"), PREFER),
-    "an unhealthy snapshot": (asked("list pods", snapshot=UNWELL), Skip(Doubt.HAS_ISSUES)),
-    "nothing asked": (asked(" "), Skip(Doubt.NO_QUESTION)),
+    "an unhealthy snapshot": (asked("list pods", snapshot=UNWELL), Skip(SufficiencyDoubt.HAS_ISSUES)),
+    "nothing asked": (asked(" "), Skip(SufficiencyDoubt.NO_QUESTION)),
 }
 
 
@@ -102,7 +102,7 @@ def test_modes_differ_in_words_only(question: SnapshotQuestion, expected: Includ
     strict = judge_sufficiency(question, Sufficiency.STRICT)
 
     assert isinstance(strict, Skip) is isinstance(expected, Skip)
-    assert judge_sufficiency(question, Sufficiency.OFF) == Skip(Doubt.OFF)
+    assert judge_sufficiency(question, Sufficiency.OFF) == Skip(SufficiencyDoubt.OFF)
 
 
 @given(st.text(max_size=200))
@@ -112,4 +112,4 @@ def test_any_text_gets_an_answer_and_an_unhealthy_snapshot_never_suffices(text: 
 
 
 def test_the_doubts_stand_in_the_order_of_the_table() -> None:
-    assert [reason for reason, _ in DOUBTS] == list(Doubt)[1:]
+    assert [reason for reason, _ in DOUBTS] == list(SufficiencyDoubt)[1:]

@@ -68,7 +68,7 @@ from inquest.core.remediation.preview import expand_parameters, preview_diff
 from inquest.core.remediation.proposal import (
     CurrentState,
     Drift,
-    Parent,
+    ParentCase,
     Proposal,
     digest_of_proposal,
     find_drift,
@@ -120,7 +120,7 @@ TARGET = PinnedTarget(
     spec_hash="sha256:" + "1" * 64,
     drift_hash="sha256:" + "2" * 64,
 )
-PARENT = Parent("inquest-system", "inv-abc", "uid-inv", signal="sig-1", fingerprint="f" * 64)
+PARENT = ParentCase("inquest-system", "inv-abc", "uid-inv", signal="sig-1", fingerprint="f" * 64)
 
 
 def proposal(**changes: Any) -> Proposal:

@@ -13,7 +13,15 @@ from inquest.api.signal import Signal
 from inquest.api.types import Mode, Severity, SignalPhase
 from inquest.core.signals.alertmanager import sighted_again
 from inquest.core.signals.events import onset_again, read_event, read_events, severity_of_event, waits_until
-from inquest.core.signals.payload import Dropped, Firing, IntakeContext, RefusedPayload, Sighting, Told, fit_spec
+from inquest.core.signals.payload import (
+    DroppedEvent,
+    EventSighting,
+    Firing,
+    IntakeContext,
+    RefusedPayload,
+    Told,
+    fit_spec,
+)
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
@@ -53,7 +61,7 @@ def told(found: object) -> Told:
     return read_event(found, "", AROUND)
 
 
-def fired(found: object) -> tuple[Firing, Sighting]:
+def fired(found: object) -> tuple[Firing, EventSighting]:
     one = told(found)
     assert isinstance(one, Firing), one
     assert one.sighting is not None
@@ -127,13 +135,13 @@ def test_a_normal_event_is_refused(row: str) -> None:
 def test_an_event_that_was_last_seen_long_ago_is_dropped(row: str, seconds: int, is_dropped: bool) -> None:
     last = (NOW - timedelta(seconds=seconds)).isoformat()
 
-    assert isinstance(told(event(lastTimestamp=last)), Dropped) is is_dropped
+    assert isinstance(told(event(lastTimestamp=last)), DroppedEvent) is is_dropped
 
 
 def test_an_event_about_inquests_own_objects_is_dropped() -> None:
     ours = {**POD, "apiVersion": "inquest.dev/v1alpha1", "kind": "Signal"}
 
-    assert isinstance(told(event(involvedObject=ours)), Dropped)
+    assert isinstance(told(event(involvedObject=ours)), DroppedEvent)
 
 
 @pytest.mark.parametrize(
@@ -209,8 +217,8 @@ def known(phase: SignalPhase, **status: Any) -> Signal:
     )
 
 
-def at(minutes: int, count: int) -> Sighting:
-    return Sighting("key", count, datetime(2026, 11, 22, 9, minutes, tzinfo=UTC))
+def at(minutes: int, count: int) -> EventSighting:
+    return EventSighting("key", count, datetime(2026, 11, 22, 9, minutes, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(
@@ -219,7 +227,7 @@ def at(minutes: int, count: int) -> Sighting:
     ids=["the same", "an older one", "a late count"],
 )
 def test_a_sighting_that_was_told_before_is_not_counted_again_and_begins_no_round(
-    sighting: Sighting, occurrences: int
+    sighting: EventSighting, occurrences: int
 ) -> None:
     again = sighted_again(known(SignalPhase.ACCEPTED), sighting, case_ended=True)
 
@@ -229,14 +237,14 @@ def test_a_sighting_that_was_told_before_is_not_counted_again_and_begins_no_roun
 
 @pytest.mark.parametrize(("count", "occurrences"), [(12, 12), (1, 8)], ids=["the same event", "another event"])
 def test_a_later_sighting_raises_the_counter_to_what_the_event_says(count: int, occurrences: int) -> None:
-    again = sighted_again(known(SignalPhase.ACCEPTED), Sighting("key", count, NOW), case_ended=False)
+    again = sighted_again(known(SignalPhase.ACCEPTED), EventSighting("key", count, NOW), case_ended=False)
 
     assert again is not None
     assert again.changes == {"occurrences": occurrences, "last_seen": NOW}
 
 
 def test_a_later_sighting_after_the_case_begins_a_round() -> None:
-    again = sighted_again(known(SignalPhase.ACCEPTED), Sighting("key", 12, NOW), case_ended=True)
+    again = sighted_again(known(SignalPhase.ACCEPTED), EventSighting("key", 12, NOW), case_ended=True)
 
     assert again is not None
     assert again.changes["phase"] is SignalPhase.PENDING
@@ -258,7 +266,7 @@ def test_any_json_is_told_as_events_and_never_raises(found: object) -> None:
     batch = read_events(found, AROUND)
 
     for one in batch if isinstance(batch, tuple) else (batch,):
-        assert isinstance(one, Firing | Dropped | RefusedPayload)
+        assert isinstance(one, Firing | DroppedEvent | RefusedPayload)
         if isinstance(one, Firing):
             written = one.content.to_object()
             assert fit_spec(written) == written

@@ -17,7 +17,7 @@ from inquest.api.names import INVESTIGATION_ANNOTATION, INVESTIGATION_LABEL
 from inquest.api.signal import Signal
 from inquest.controllers.investigation.finish import MOST_RETIRED, Archive
 from inquest.controllers.signal.controller import ORPHAN_LEASE
-from inquest.core.signals.retention import HELD, Keeping, choose_retiring, overdue
+from inquest.core.signals.retention import HELD, RetentionLimits, choose_retiring, overdue
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.settings.settings import Settings
 from tests.controllers.signal.test_signals import HOME, World
@@ -25,7 +25,7 @@ from tests.controllers.signal.test_signals import HOME, World
 NOW = datetime(2026, 11, 22, 10, tzinfo=UTC)
 WEEK = timedelta(days=7)
 HOUR = timedelta(hours=1)
-KEEPING = Keeping(WEEK, 0)
+KEEPING = RetentionLimits(WEEK, 0)
 RECORDED = {"type": "Recorded", "status": "True", "reason": "Stored", "message": "", "lastTransitionTime": rfc3339(NOW)}
 CONTENT = {"name": "n", "severity": "high", "source": {"type": "Manual"}, "target": {"kind": "Pod", "name": "p"}}
 
@@ -75,7 +75,7 @@ def test_a_stored_case_goes_after_its_time(phase: str) -> None:
     old = case("old", WEEK + HOUR, phase=phase)
 
     assert overdue([case("young", HOUR), old], NOW, KEEPING) == (old,)
-    assert overdue([old], NOW, Keeping(timedelta(), 0)) == ()
+    assert overdue([old], NOW, RetentionLimits(timedelta(), 0)) == ()
 
 
 @pytest.mark.parametrize("row", ["T49"])
@@ -83,7 +83,7 @@ def test_the_oldest_of_too_many_go_in_each_namespace(row: str) -> None:
     shop = [case(f"c{day}", timedelta(days=day)) for day in (5, 2, 4, 3)]
     other = case("c9", timedelta(days=6), namespace="other")
 
-    gone = overdue([*shop, other], NOW, Keeping(WEEK, 2))
+    gone = overdue([*shop, other], NOW, RetentionLimits(WEEK, 2))
 
     assert [one.name for one in gone] == ["c5", "c4"]
 
@@ -91,13 +91,13 @@ def test_the_oldest_of_too_many_go_in_each_namespace(row: str) -> None:
 def test_what_ended_within_a_day_is_not_counted_away() -> None:
     young = [case(f"c{number}", HELD - HOUR) for number in range(5)]
 
-    assert overdue(young, NOW, Keeping(WEEK, 1)) == ()
+    assert overdue(young, NOW, RetentionLimits(WEEK, 1)) == ()
 
 
 @given(st.lists(st.integers(0, 400), max_size=30), st.integers(0, 5))
 def test_no_namespace_keeps_more_than_it_may_but_for_the_young(hours: list[int], most: int) -> None:
     cases = [case(f"c{number}", hour * HOUR) for number, hour in enumerate(hours)]
-    gone = {one.uid for one in overdue(cases, NOW, Keeping(WEEK, most))}
+    gone = {one.uid for one in overdue(cases, NOW, RetentionLimits(WEEK, most))}
     kept = [hour for number, hour in enumerate(hours) if f"u-shop-c{number}" not in gone]
 
     assert all(hour * HOUR <= WEEK for hour in kept)
@@ -120,7 +120,7 @@ SIGNALS: dict[str, tuple[Signal, bool]] = {
 @pytest.mark.parametrize(("found", "goes"), SIGNALS.values(), ids=SIGNALS.keys())
 def test_a_signal_goes_when_nothing_comes_of_it(found: Signal, goes: bool) -> None:
     assert bool(choose_retiring([case("there", HOUR)], [found], NOW, KEEPING, 9)[0]) is goes
-    assert choose_retiring([], [found], NOW, Keeping(timedelta(), 3), 9) == ((), ())
+    assert choose_retiring([], [found], NOW, RetentionLimits(timedelta(), 3), 9) == ((), ())
 
 
 @pytest.mark.parametrize("phase", ["Accepted", "Duplicate"])

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from inquest.adapters.kubernetes.credentials import Credentials
-from inquest.operator.watcher import Doorbell, Jitter, Watched, WatchEvent, WatchPlan, settings_for
+from inquest.operator.watcher import Jitter, KopfWatcher, WatchedKind, WatchEvent, WatchPlan, settings_for
 from inquest.ports.kubernetes import Json, ResourceKind
 
 GIZMO = ResourceKind("example.com", "v1", "Gizmo", "gizmos", True)
@@ -89,7 +89,7 @@ class Script:
 
 
 @asynccontextmanager
-async def watching(script: Script) -> AsyncIterator[tuple[Doorbell, asyncio.Queue[WatchEvent]]]:
+async def watching(script: Script) -> AsyncIterator[tuple[KopfWatcher, asyncio.Queue[WatchEvent]]]:
     app = web.Application()
     app.router.add_get("/api", script.groups)
     app.router.add_get("/apis", script.groups)
@@ -102,7 +102,9 @@ async def watching(script: Script) -> AsyncIterator[tuple[Doorbell, asyncio.Queu
     await site.start()
     port = runner.addresses[0][1]
     rings = asyncio.Queue[WatchEvent]()
-    bell = Doorbell(WatchPlan(Credentials(f"http://127.0.0.1:{port}", token="t"), [Watched(GIZMO)]), rings.put_nowait)
+    bell = KopfWatcher(
+        WatchPlan(Credentials(f"http://127.0.0.1:{port}", token="t"), [WatchedKind(GIZMO)]), rings.put_nowait
+    )
     bell.start()
     try:
         yield bell, rings
@@ -178,15 +180,15 @@ async def test_a_list_that_fails_is_tried_for_ever_and_does_not_end_kopf() -> No
 
 async def test_k4_an_exception_in_a_handler_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rung_once: list[WatchEvent] = []
-    original: Callable[..., None] = Doorbell._tell_main
+    original: Callable[..., None] = KopfWatcher._tell_main
 
-    def fails_first(self: Doorbell, call: Callable[..., None], *arguments: object) -> None:
+    def fails_first(self: KopfWatcher, call: Callable[..., None], *arguments: object) -> None:
         if arguments and not rung_once:
             rung_once.append(arguments[0])  # type: ignore[arg-type]
             raise RuntimeError("a bug in the handler")
         original(self, call, *arguments)
 
-    monkeypatch.setattr(Doorbell, "_tell_main", fails_first)
+    monkeypatch.setattr(KopfWatcher, "_tell_main", fails_first)
     async with watching(Script()) as (bell, rings):
         assert (await rung(rings, "healthy")).key.name == "healthy"
         assert not bell.ended.is_set()
@@ -220,7 +222,7 @@ async def test_k16_a_kind_that_comes_later_is_not_seen() -> None:
 
 
 def test_the_settings_are_those_that_the_design_stands_on() -> None:
-    found = settings_for([Watched(GIZMO, "a=b")])
+    found = settings_for([WatchedKind(GIZMO, "a=b")])
 
     assert (found.peering.standalone, found.posting.enabled, found.scanning.disabled) == (True, False, True)
     assert found.process.ultimate_exiting_timeout is None

@@ -11,7 +11,7 @@ from typing import Final
 import httpx2
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 
-from inquest.adapters.llm.endpoint import ModelEndpoint, Patience, is_loopback
+from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts, is_loopback
 from inquest.errors import Misconfigured
 
 MOST_BYTES: Final = 16 * 1024 * 1024
@@ -23,7 +23,7 @@ MOST_COMPRESSED: Final = 64 * 1024
 class EndpointClient:
     """The client of one endpoint; made again when its file of authorities changes, running calls go on."""
 
-    def __init__(self, endpoint: ModelEndpoint, patience: Patience) -> None:
+    def __init__(self, endpoint: ModelEndpoint, patience: ModelTimeouts) -> None:
         self._endpoint, self._patience = endpoint, patience
         self._stamp = _stamp(endpoint.ca_bundle)
         self._clients = [_client(endpoint, patience)]
@@ -50,7 +50,7 @@ def _stamp(file: Path | None) -> int:
         return -1
 
 
-def _client(endpoint: ModelEndpoint, patience: Patience) -> AsyncOpenAI:
+def _client(endpoint: ModelEndpoint, patience: ModelTimeouts) -> AsyncOpenAI:
     http = _http(endpoint, patience)
 
     async def key() -> str:
@@ -69,7 +69,7 @@ def _client(endpoint: ModelEndpoint, patience: Patience) -> AsyncOpenAI:
     return AsyncOpenAI(base_url=endpoint.url, api_key=key, http_client=http, timeout=http.timeout, max_retries=0)
 
 
-def _http(endpoint: ModelEndpoint, patience: Patience) -> httpx2.AsyncClient:
+def _http(endpoint: ModelEndpoint, patience: ModelTimeouts) -> httpx2.AsyncClient:
     proxy = endpoint.proxy.get_secret_value()
 
     async def guard(response: httpx2.Response) -> None:

@@ -95,7 +95,7 @@ class ModelEndpoint:
 
 
 @dataclass(frozen=True)
-class Patience:
+class ModelTimeouts:
     """How long one call may take and how often it is made; seconds."""
 
     connect: float = CONNECT_SECONDS

@@ -19,7 +19,7 @@ import httpx2
 import openai
 
 from inquest.adapters.llm.endpoint import ModelEndpoint
-from inquest.adapters.llm.response import Complained, ModelRefusal, Unreadable
+from inquest.adapters.llm.response import ErrorInAnswer, ModelRefusal, Unreadable
 from inquest.errors import Misconfigured
 
 MOST_WORDS: Final = 4000
@@ -51,7 +51,7 @@ class CallFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Complaint:
+class EndpointMessage:
     """What an endpoint said, in lower case; `status` is 0 where it only said it in words."""
 
     status: int
@@ -67,7 +67,7 @@ def fault_of(error: Exception, secrets: Sequence[str], now: datetime) -> Endpoin
             return error.fault
         case openai.APIStatusError():
             return _sorted(complaint_of(error), text, retry_after(error.response.headers, now))
-        case Complained():
+        case ErrorInAnswer():
             return _sorted(_complaint(0, error.error, text), text, None)
         case openai.APITimeoutError() | TimeoutError():
             return EndpointFault("ModelTimeout", True, text)
@@ -108,19 +108,19 @@ def _causes(error: BaseException) -> list[BaseException]:
 # --- what an endpoint said ---------------------------------------------------------------------------------------
 
 
-def complaint_of(error: openai.APIStatusError) -> Complaint:
+def complaint_of(error: openai.APIStatusError) -> EndpointMessage:
     """Status, code and all the words of an answer."""
     return _complaint(error.status_code, error.body, str(error))
 
 
-def _complaint(status: int, body: Any, text: str) -> Complaint:
+def _complaint(status: int, body: Any, text: str) -> EndpointMessage:
     """Codes are texts with one vendor and numbers with another; a number that is a status counts as one."""
     said = body if isinstance(body, Mapping) else {}
     code, kind = said.get("code"), said.get("type")
     if not status and isinstance(code, int) and 400 <= code < 600:
         status = code
     words = f"{text}\n{_as_text(body)}"[:MOST_WORDS].lower()
-    return Complaint(status, f"{code or ''} {kind or ''}".lower(), words)
+    return EndpointMessage(status, f"{code or ''} {kind or ''}".lower(), words)
 
 
 def _as_text(body: Any) -> str:
@@ -148,35 +148,35 @@ _TOOLS: Final = re.compile(
 _RATE: Final = re.compile(r"rate.?limit|too many requests")
 
 
-def _out_of_credit(said: Complaint) -> bool:
+def _out_of_credit(said: EndpointMessage) -> bool:
     return said.status == 402 or (said.status in (0, 429) and bool(_CREDIT.search(said.code)))
 
 
-def _too_long(said: Complaint) -> bool:
+def _too_long(said: EndpointMessage) -> bool:
     return said.status in (0, 400, 413, 422) and bool(_LENGTH.search(f"{said.words} {said.code}"))
 
 
-def _without_tools(said: Complaint) -> bool:
+def _without_tools(said: EndpointMessage) -> bool:
     return said.status in (0, 400, 404, 422, 500, 501) and bool(_TOOLS.search(said.words))
 
 
-def _filtered(said: Complaint) -> bool:
+def _filtered(said: EndpointMessage) -> bool:
     return said.status in (0, 400) and "content_filter" in said.code
 
 
-def _limited(said: Complaint) -> bool:
+def _limited(said: EndpointMessage) -> bool:
     return said.status == 429 or (said.status == 0 and bool(_RATE.search(f"{said.words} {said.code}")))
 
 
-def _status(*statuses: int) -> Callable[[Complaint], bool]:
+def _status(*statuses: int) -> Callable[[EndpointMessage], bool]:
     return lambda said: said.status in statuses
 
 
-def _bad_request(said: Complaint) -> bool:
+def _bad_request(said: EndpointMessage) -> bool:
     return said.status in (400, 422) or (said.status == 0 and "invalid_request" in said.code)
 
 
-RULES: Final[tuple[tuple[Callable[[Complaint], bool], str, bool], ...]] = (
+RULES: Final[tuple[tuple[Callable[[EndpointMessage], bool], str, bool], ...]] = (
     (_out_of_credit, "ModelCreditExhausted", False),
     (_too_long, "ContextOverflow", False),
     (_without_tools, "ModelWithoutTools", False),
@@ -190,7 +190,7 @@ RULES: Final[tuple[tuple[Callable[[Complaint], bool], str, bool], ...]] = (
 """The first that holds; none: `ModelUnreachable`, transient, as any other status is (resources, section 14.2)."""
 
 
-def _sorted(said: Complaint, text: str, after: float | None) -> EndpointFault:
+def _sorted(said: EndpointMessage, text: str, after: float | None) -> EndpointFault:
     kind, transient = next(
         ((kind, transient) for holds, kind, transient in RULES if holds(said)), ("ModelUnreachable", True)
     )

@@ -12,7 +12,7 @@ import openai
 from openai import AsyncOpenAI, AsyncStream
 
 from inquest.adapters.llm.client import EndpointClient
-from inquest.adapters.llm.endpoint import ModelEndpoint, Patience, check_allowed
+from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts, check_allowed
 from inquest.adapters.llm.errors import CallFailed, EndpointFault, complaint_of, fault_of, shown_cause
 from inquest.adapters.llm.limiter import Limiter
 from inquest.adapters.llm.price import cost_of
@@ -36,7 +36,7 @@ SYSTEMIC: Final = frozenset({"ModelUnauthorized", "ModelNotFound", "ModelWithout
 
 PATH: Final = "/chat/completions"
 
-PATIENT: Final = Patience()
+PATIENT: Final = ModelTimeouts()
 OnRetry = Callable[[str, Retry], None]
 
 
@@ -89,7 +89,7 @@ class OpenAIModel:
         endpoints: Sequence[ModelEndpoint],
         *,
         clock: Clock,
-        patience: Patience = PATIENT,
+        patience: ModelTimeouts = PATIENT,
         stream: bool = True,
         temperature: float | None = None,
         jitter: Callable[[], float] = random.random,
@@ -245,7 +245,7 @@ class OpenAIModel:
         return reply if endpoint.tool_protocol == "native" else out_of_text(reply)
 
 
-def _line(endpoint: ModelEndpoint, patience: Patience) -> _EndpointState:
+def _line(endpoint: ModelEndpoint, patience: ModelTimeouts) -> _EndpointState:
     return _EndpointState(endpoint, EndpointClient(endpoint, patience), Limiter(endpoint.places), dialect_of(endpoint))
 
 

@@ -26,7 +26,7 @@ class ModelRefusal(Exception):
     """The model or a filter before it declined to answer."""
 
 
-class Complained(Exception):
+class ErrorInAnswer(Exception):
     """An error in the place of an answer, under a status that says success; `error` is what stood there."""
 
     def __init__(self, error: Any) -> None:
@@ -135,7 +135,7 @@ async def reply_from_stream(pieces: AsyncIterator[object]) -> ModelReply:
 
 def _shaped(data: object) -> _Completion:
     if isinstance(data, dict) and data.get("error"):
-        raise Complained(data["error"])
+        raise ErrorInAnswer(data["error"])
     try:
         return _Completion.model_validate(data)
     except (ValidationError, RecursionError) as error:

@@ -96,7 +96,7 @@ class SlackReceiver:
 
     def __init__(self, client: httpx2.AsyncClient, hook: Hook, name: str = "slack") -> None:
         self._client, self._hook, self.name = client, hook, name
-        self._begun = Begun()
+        self._begun = PartialDelivery()
 
     async def deliver(self, notice: Redacted[Notice]) -> None:
         """In as many messages as it takes; a repeat goes on after the last that got there."""
@@ -107,7 +107,7 @@ class SlackReceiver:
             self._begun.sent(notice.value.key, number, len(texts))
 
 
-class Begun:
+class PartialDelivery:
     """How many parts of a notice have got there, for those that did not get there whole."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 
 from inquest.adapters.notifications.channels import Hook, Receiver, SlackReceiver, WebhookReceiver
-from inquest.adapters.notifications.routes import Route, Routed, route_receiver
+from inquest.adapters.notifications.routes import Route, RoutedReceiver, route_receiver
 from inquest.errors import Misconfigured
 from inquest.settings.base import opaque_parts
 from inquest.settings.notifications import NotificationSettings, ReceiverSettings, SmtpSettings
@@ -19,7 +19,7 @@ from inquest.settings.notifications import NotificationSettings, ReceiverSetting
 
 async def receivers_of(
     chosen: NotificationSettings, learn: Callable[[str], None], now: Callable[[], datetime], stack: AsyncExitStack
-) -> tuple[Routed, ...]:
+) -> tuple[RoutedReceiver, ...]:
     """Everybody who is told beside the log, with the routes that name them.
 
     `learn` is told every secret that is used. Misconfigured where a bundle of authorities cannot be used.

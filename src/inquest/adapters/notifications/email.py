@@ -22,7 +22,7 @@ from typing import Final
 import aiosmtplib
 import structlog
 
-from inquest.adapters.notifications.channels import Begun, Learn, silent
+from inquest.adapters.notifications.channels import Learn, PartialDelivery, silent
 from inquest.adapters.notifications.text import part_of, split_text, title_of_notice
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Misconfigured, Unavailable
@@ -71,7 +71,7 @@ class MailReceiver:
     def __init__(self, mailbox: Mailbox, now: Callable[[], datetime], name: str = "email") -> None:
         self._mailbox, self._now, self.name = mailbox, now, name
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._begun = Begun()
+        self._begun = PartialDelivery()
 
     async def deliver(self, notice: Redacted[Notice]) -> None:
         """Unavailable, Misconfigured. What some recipients got is delivered: a repeat would reach them twice."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 import structlog
 
 from inquest.adapters.notifications.channels import LogReceiver, Receiver
-from inquest.adapters.notifications.routes import Routed
+from inquest.adapters.notifications.routes import RoutedReceiver
 from inquest.api.base import rfc3339
 from inquest.api.notices import NoticeState
 from inquest.core.redaction.redacted import Redacted
@@ -54,9 +54,11 @@ class _Posted:
 class NotificationDispatcher:
     """Posts Events with the Status port, tells notices to every receiver."""
 
-    def __init__(self, status: Objects, clock: Clock, receivers: Sequence[Routed] = (), *, instance: str = "") -> None:
+    def __init__(
+        self, status: Objects, clock: Clock, receivers: Sequence[RoutedReceiver] = (), *, instance: str = ""
+    ) -> None:
         self._status, self._clock, self._instance = status, clock, instance
-        self._receivers: tuple[Routed, ...] = (Routed(LogReceiver()), *receivers)
+        self._receivers: tuple[RoutedReceiver, ...] = (RoutedReceiver(LogReceiver()), *receivers)
         self._posted: OrderedDict[str, _Posted] = OrderedDict()
         self._texts: OrderedDict[str, set[str]] = OrderedDict()
         self._told: OrderedDict[str, NoticeState] = OrderedDict()
@@ -79,7 +81,7 @@ class NotificationDispatcher:
         found = {self._told.get(_mark(each, notice.value), NoticeState.SENT) for each in meant}
         return next((state for state in (NoticeState.PENDING, NoticeState.FAILED) if state in found), NoticeState.SENT)
 
-    def _is_new(self, each: Routed, notice: Redacted[Notice]) -> bool:
+    def _is_new(self, each: RoutedReceiver, notice: Redacted[Notice]) -> bool:
         mark = _mark(each, notice.value)
         if mark in self._told:
             return False
@@ -92,11 +94,11 @@ class NotificationDispatcher:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _first(self, each: Routed, notice: Redacted[Notice]) -> None:
+    async def _first(self, each: RoutedReceiver, notice: Redacted[Notice]) -> None:
         if not await self._delivered(each, notice):
             self._begun(self._retry(each, notice), each.receiver)
 
-    async def _delivered(self, each: Routed, notice: Redacted[Notice]) -> bool:
+    async def _delivered(self, each: RoutedReceiver, notice: Redacted[Notice]) -> bool:
         receiver = each.receiver
         try:
             await receiver.deliver(notice)
@@ -108,7 +110,7 @@ class NotificationDispatcher:
         _remember(self._told, _mark(each, notice.value), NoticeState.SENT)
         return True
 
-    async def _retry(self, each: Routed, notice: Redacted[Notice]) -> None:
+    async def _retry(self, each: RoutedReceiver, notice: Redacted[Notice]) -> None:
         for attempt in range(TRIES - 1):
             await self._clock.sleep(min(LAST_PAUSE, FIRST_PAUSE * float(2**attempt)))
             if await self._delivered(each, notice):
@@ -184,7 +186,7 @@ class NotificationDispatcher:
         }
 
 
-def _mark(each: Routed, notice: Notice) -> str:
+def _mark(each: RoutedReceiver, notice: Notice) -> str:
     return f"{each.receiver.name}/{id(each.receiver)}/{notice.key}"
 
 

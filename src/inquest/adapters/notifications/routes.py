@@ -40,7 +40,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Routed:
+class RoutedReceiver:
     """A receiver with the routes that name it."""
 
     receiver: Receiver
@@ -51,6 +51,6 @@ class Routed:
         return not self.routes or any(route.matches(notice) for route in self.routes)
 
 
-def route_receiver(receiver: Receiver, routes: Sequence[Route]) -> Routed:
+def route_receiver(receiver: Receiver, routes: Sequence[Route]) -> RoutedReceiver:
     """The receiver with those of the routes that name it."""
-    return Routed(receiver, tuple(route for route in routes if receiver.name in route.receivers))
+    return RoutedReceiver(receiver, tuple(route for route in routes if receiver.name in route.receivers))

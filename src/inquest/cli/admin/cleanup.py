@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.manifests.rbac import EXECUTION_NAMESPACE
 from inquest.api.names import EXECUTION_LABEL
-from inquest.cli.admin.cleanup_blocks import Blocker, CleanupAction, Remains, find_blockers, job_namespaces
+from inquest.cli.admin.cleanup_blocks import Blocker, CleanupAction, Leftovers, find_blockers, job_namespaces
 from inquest.cli.admin.installation import place_of
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, OperatorOptions, Session, at_place
@@ -65,11 +65,11 @@ def cleanup(
     return at_place(place, work)
 
 
-async def _looked_at(at: Session, namespace: str, operator_namespace: str, execution_namespace: str) -> Remains:
+async def _looked_at(at: Session, namespace: str, operator_namespace: str, execution_namespace: str) -> Leftovers:
     """Forbidden passes through: what could not be looked at may be in the way."""
     executions = await _listed(at, EXECUTION, namespace)
     places = job_namespaces(executions, execution_namespace)
-    return Remains(
+    return Leftovers(
         await at.kube.status.now(),
         {
             "investigations": await _listed(at, INVESTIGATION, namespace),

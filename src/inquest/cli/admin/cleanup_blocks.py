@@ -51,7 +51,7 @@ class Blocker:
 
 
 @dataclass(frozen=True)
-class Remains:
+class Leftovers:
     """What is there, by plural."""
 
     now: datetime
@@ -75,12 +75,12 @@ def job_namespaces(executions: Sequence[Json], usual: str) -> tuple[str, ...]:
     return tuple(sorted({usual, *(str(job["namespace"]) for job in jobs if job.get("namespace"))}))
 
 
-def find_blockers(found: Remains) -> tuple[Blocker, ...]:
+def find_blockers(found: Leftovers) -> tuple[Blocker, ...]:
     """In the order in which they have to go."""
     return (*_cases(found), *_requests(found), *_jobs(found), *_finalizers(found), *_leases(found))
 
 
-def _cases(found: Remains) -> Iterator[Blocker]:
+def _cases(found: Leftovers) -> Iterator[Blocker]:
     for one in found.items("investigations"):
         phase = (one.get("status") or {}).get("phase") or "Pending"
         if phase in ENDED:
@@ -95,7 +95,7 @@ def _cases(found: Remains) -> Iterator[Blocker]:
         yield Blocker("Investigation", one, why, command, deed)
 
 
-def _requests(found: Remains) -> Iterator[Blocker]:
+def _requests(found: Leftovers) -> Iterator[Blocker]:
     for one in found.items("remediationapprovalrequests"):
         if ((one.get("status") or {}).get("phase") or "Pending") == "Pending":
             yield Blocker(
@@ -107,7 +107,7 @@ def _requests(found: Remains) -> Iterator[Blocker]:
             )
 
 
-def _jobs(found: Remains) -> Iterator[Blocker]:
+def _jobs(found: Leftovers) -> Iterator[Blocker]:
     ours = {one["metadata"].get("uid") for one in found.items("workflowexecutions")}
     for one in found.items("jobs"):
         # Cases of another namespace are not what was asked about; a Job whose case is gone belongs to all of them.
@@ -116,7 +116,7 @@ def _jobs(found: Remains) -> Iterator[Blocker]:
             yield Blocker("Job", one, why, f"kubectl delete job {_named(one)}", CleanupAction.DELETE_JOB)
 
 
-def _finalizers(found: Remains) -> Iterator[Blocker]:
+def _finalizers(found: Leftovers) -> Iterator[Blocker]:
     running = {_execution(one) for one in found.items("jobs") if not _is_over(one)}
     for one in found.items("workflowexecutions"):
         if JOB_CLEANUP_FINALIZER not in (one["metadata"].get("finalizers") or ()):
@@ -135,7 +135,7 @@ def _finalizers(found: Remains) -> Iterator[Blocker]:
 _FREED: Final = '{"metadata":{"finalizers":null}}'
 
 
-def _leases(found: Remains) -> Iterator[Blocker]:
+def _leases(found: Leftovers) -> Iterator[Blocker]:
     for one in _replicas(found):
         if is_renewed(one, found.now):
             scale = f"kubectl scale deployment/inquest --replicas=0 -n {shell_word(one['metadata']['namespace'])}"
@@ -145,7 +145,7 @@ def _leases(found: Remains) -> Iterator[Blocker]:
             yield Blocker("Lease", one, "is of a replica that does not live", command, CleanupAction.DELETE_LEASE)
 
 
-def _replicas(found: Remains) -> list[Json]:
+def _replicas(found: Leftovers) -> list[Json]:
     return [one for one in found.items("leases") if one["metadata"]["name"].startswith(REPLICA)]
 
 
@@ -162,4 +162,4 @@ def _named(one: Json) -> str:
     return f"{shell_word(one['metadata']['name'])} -n {shell_word(one['metadata'].get('namespace', ''))}"
 
 
-__all__ = ["Blocker", "CleanupAction", "Remains", "find_blockers", "job_namespaces"]
+__all__ = ["Blocker", "CleanupAction", "Leftovers", "find_blockers", "job_namespaces"]

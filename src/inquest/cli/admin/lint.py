@@ -12,7 +12,7 @@ import yaml
 from cyclopts import Parameter
 
 from inquest.adapters.yaml_fault import yaml_fault
-from inquest.cli.admin.lint_rules import UNCHECKED, Given, LintFault, find_faults, is_of_others
+from inquest.cli.admin.lint_rules import UNCHECKED, LintFault, LintInput, find_faults, is_of_others
 from inquest.cli.exits import Exit
 from inquest.cli.output import machine_text, print_lines, print_warning
 from inquest.core.redaction.redactor import Redactor
@@ -24,7 +24,7 @@ STDIN: Final = "-"
 
 
 @dataclass(frozen=True)
-class Written:
+class LintDocument:
     """One document where it stands."""
 
     file: str
@@ -55,7 +55,7 @@ def lint(
         raise Misconfigured(
             "name a file with Signals, ActionTypes or RemediationWorkflows, or - for the standard input"
         )
-    found = find_faults(Given([one.body for one in written], _known_actions(), _is_secret))
+    found = find_faults(LintInput([one.body for one in written], _known_actions(), _is_secret))
     if output == "text":
         print_lines(*(f"{_place(written, one)}: {_level(one)}{one.field}: {one.rule}" for one in found))
         print_warning(f"{_sum(written, found)}; {UNCHECKED}")
@@ -68,13 +68,13 @@ def lint(
     return Exit.NO if any(not one.warning for one in found) else Exit.OK
 
 
-def _sum(written: Sequence[Written], found: Sequence[LintFault]) -> str:
+def _sum(written: Sequence[LintDocument], found: Sequence[LintFault]) -> str:
     others = sum(is_of_others(one.body) for one in written)
     passed = f", {count_of(others, 'document')} of other kinds passed over" if others else ""
     return f"{count_of(len(written) - others, 'document')}, {count_of(len(found), 'finding')}{passed}"
 
 
-def _readable(file: str, unread: list[str]) -> list[Written]:
+def _readable(file: str, unread: list[str]) -> list[LintDocument]:
     """What a file holds; one that cannot be read keeps no other from being looked at."""
     try:
         return list(_read(file))
@@ -92,7 +92,7 @@ def _files(names: Sequence[str]) -> Iterator[str]:
             yield name
 
 
-def _read(file: str) -> Iterator[Written]:
+def _read(file: str) -> Iterator[LintDocument]:
     try:
         text = sys.stdin.read() if file == STDIN else Path(file).read_text(encoding="utf-8")
         nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
@@ -104,7 +104,7 @@ def _read(file: str) -> Iterator[Written]:
         raise Misconfigured(f"{file}:{line}: {why}" if line else f"{file}: {why}") from error
     for node, body in zip(nodes, bodies, strict=True):
         if node is not None and body is not None:
-            yield Written(file, node, body)
+            yield LintDocument(file, node, body)
 
 
 def _known_actions() -> frozenset[str]:
@@ -125,7 +125,7 @@ def _level(one: LintFault) -> str:
     return "warning: " if one.warning else ""
 
 
-def _place(written: Sequence[Written], one: LintFault) -> str:
+def _place(written: Sequence[LintDocument], one: LintFault) -> str:
     return f"{written[one.document].file}:{_line(written[one.document].node, one.path)}"
 
 
@@ -149,7 +149,7 @@ def _below(node: yaml.Node, part: str | int) -> tuple[yaml.Node, yaml.Node] | No
     return None
 
 
-def _document(written: Sequence[Written], one: LintFault) -> dict[str, Any]:
+def _document(written: Sequence[LintDocument], one: LintFault) -> dict[str, Any]:
     place = written[one.document]
     return {
         "file": place.file,

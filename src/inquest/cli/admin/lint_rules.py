@@ -62,7 +62,7 @@ class LintFault:
 
 
 @dataclass(frozen=True)
-class Given:
+class LintInput:
     """All documents of one call: they may name each other."""
 
     documents: Sequence[object]
@@ -72,7 +72,7 @@ class Given:
     """Whether a text holds what looks like a secret."""
 
 
-def find_faults(given: Given) -> tuple[LintFault, ...]:
+def find_faults(given: LintInput) -> tuple[LintFault, ...]:
     """Of every document, in their order."""
     return tuple(fault for number, body in enumerate(given.documents) for fault in _of_one(given, number, body))
 
@@ -84,7 +84,7 @@ def is_of_others(body: object) -> bool:
     return not str(body.get("apiVersion")).startswith(f"{GROUP}/")
 
 
-def _of_one(given: Given, number: int, body: object) -> Iterator[LintFault]:
+def _of_one(given: LintInput, number: int, body: object) -> Iterator[LintFault]:
     if not isinstance(body, Mapping):
         yield LintFault(number, (), "must be an object")
         return
@@ -160,10 +160,10 @@ def _secrets(value: object, is_secret: Callable[[str], bool], path: Path = ()) -
 
 # --- what the product makes of a workflow ----------------------------------------------------------------------------
 
-Rule = Callable[[Given, int, Json], Iterator[LintFault]]
+Rule = Callable[[LintInput, int, Json], Iterator[LintFault]]
 
 
-def _action(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
+def _action(given: LintInput, number: int, spec: Json) -> Iterator[LintFault]:
     here = {str(one["spec"].get("name")) for one in _of_kind(given, "ActionType")}
     known, name = given.actions | here, str(spec["actionType"])
     if name not in known:
@@ -171,7 +171,7 @@ def _action(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
         yield LintFault(number, ("spec", "actionType"), rule)
 
 
-def _once(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
+def _once(given: LintInput, number: int, spec: Json) -> Iterator[LintFault]:
     for other, body in enumerate(given.documents[:number]):
         if isinstance(body, Mapping) and body.get("kind") == "RemediationWorkflow":
             before = body.get("spec") or {}
@@ -182,18 +182,18 @@ def _once(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
                 yield LintFault(number, ("spec", "version"), rule)
 
 
-def _image(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
+def _image(given: LintInput, number: int, spec: Json) -> Iterator[LintFault]:
     if PLACEHOLDER in str((spec.get("execution") or {}).get("image", "")):
         yield LintFault(number, ("spec", "execution", "image"), "its digest is a placeholder", warning=True)
 
 
-def _timeout(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
+def _timeout(given: LintInput, number: int, spec: Json) -> Iterator[LintFault]:
     text = (spec.get("execution") or {}).get("timeout")
     if text is not None and not timedelta(0) < timedelta_from_duration(str(text)) <= LONGEST_RUN:
         yield LintFault(number, ("spec", "execution", "timeout"), "must be longer than zero and at most 2h")
 
 
-def _parameters(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
+def _parameters(given: LintInput, number: int, spec: Json) -> Iterator[LintFault]:
     for place, one in enumerate(spec.get("parameters") or ()):
         name = str(one["name"])
         if one["required"] and "default" not in one and name not in TARGET_PARAMETERS and name not in PARAMETER_RULES:
@@ -202,13 +202,13 @@ def _parameters(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
             yield LintFault(number, ("spec", "parameters", place, "name"), rule, warning=True)
 
 
-def _patterns(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
+def _patterns(given: LintInput, number: int, spec: Json) -> Iterator[LintFault]:
     for place, one in enumerate(spec.get("parameters") or ()):
         if fault := compile_re2(str(one.get("pattern") or ""))[1]:
             yield LintFault(number, ("spec", "parameters", place, "pattern"), fault)
 
 
-def _labels(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
+def _labels(given: LintInput, number: int, spec: Json) -> Iterator[LintFault]:
     for label, words in LABELS.items():
         for place, word in enumerate(spec["labels"][label]):
             if word != "*" and str(word).lower() not in words:
@@ -216,7 +216,7 @@ def _labels(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
                 yield LintFault(number, ("spec", "labels", label, place), rule, warning=True)
 
 
-def _undo(given: Given, number: int, spec: Json) -> Iterator[LintFault]:
+def _undo(given: LintInput, number: int, spec: Json) -> Iterator[LintFault]:
     undo = spec.get("undo")
     ids = {str(one["spec"].get("id")) for one in _of_kind(given, "RemediationWorkflow")}
     if undo and str(undo["id"]) not in ids:
@@ -229,9 +229,9 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
 }
 
 
-def _of_kind(given: Given, kind: str) -> list[Json]:
+def _of_kind(given: LintInput, kind: str) -> list[Json]:
     bodies = (one for one in given.documents if isinstance(one, Mapping) and one.get("kind") == kind)
     return [one for one in bodies if isinstance(one.get("spec"), Mapping)]
 
 
-__all__ = ["UNCHECKED", "Given", "LintFault", "find_faults"]
+__all__ = ["UNCHECKED", "LintFault", "LintInput", "find_faults"]

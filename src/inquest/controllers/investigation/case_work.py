@@ -48,11 +48,11 @@ class CaseWork:
         return self.claim.investigation
 
     @property
-    def parent(self) -> proposal.Parent:
+    def parent(self) -> proposal.ParentCase:
         """The Investigation as the owner of what is made for it."""
         inv = self.investigation
         signal = inv.spec.signal_ref.name if inv.spec.signal_ref else ""
-        return proposal.Parent(inv.namespace, inv.name, inv.uid, signal, self.case.fingerprint)
+        return proposal.ParentCase(inv.namespace, inv.name, inv.uid, signal, self.case.fingerprint)
 
 
 async def close_case(ports: ControllerPorts, verdict: outcome.Conclusion) -> facts.Closed:

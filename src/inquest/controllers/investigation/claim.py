@@ -36,7 +36,7 @@ class CaseClaim:
 
 
 @dataclass(frozen=True)
-class Probation:
+class SuspectCase:
     """A case that was in hand when a process died without a trace of it, tried alone."""
 
     case: Investigation
@@ -49,7 +49,7 @@ class Ownership:
     """Claims, proves and releases cases for this replica."""
 
     ports: ControllerPorts
-    _probation: Probation | None = None
+    _probation: SuspectCase | None = None
     _seen: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Renewals of other replicas as observed: text, and our own monotonic time when it was new."""
 
@@ -90,10 +90,10 @@ class Ownership:
         # Somebody else may have taken the place while we asked.
         if self._probation is not before:
             return False
-        self._probation = Probation(found, epoch, now)
+        self._probation = SuspectCase(found, epoch, now)
         return True
 
-    async def _is_cleared(self, probation: Probation, now: float) -> bool:
+    async def _is_cleared(self, probation: SuspectCase, now: float) -> bool:
         """It has left a slot, has ended, or has been survived for long enough."""
         if now - probation.since > PROBATION_SECONDS:
             return True

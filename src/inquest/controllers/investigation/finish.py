@@ -26,7 +26,7 @@ from inquest.core.case.journal import load_fact
 from inquest.core.case.transitions import fold_case
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import archive, audit
-from inquest.core.signals.retention import Keeping, choose_retiring
+from inquest.core.signals.retention import RetentionLimits, choose_retiring
 from inquest.core.signals.triage_input import EndedCase, TriageRules
 from inquest.errors import AlreadyExists, DefiniteAnswer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
 from inquest.ports.datastorage import AuditEvent
@@ -112,7 +112,7 @@ class Archive:
     async def retire(self) -> int:
         """Delete what is past its time, a bounded number at once; says how many objects there were."""
         chosen, now = self.ports.settings, await self.ports.now()
-        keeping = Keeping(chosen.retention, chosen.retention_count)
+        keeping = RetentionLimits(chosen.retention, chosen.retention_count)
         signals = parse_objects(Signal, await self.ports.status.list(SIGNAL))
         cases = parse_objects(Investigation, await self.ports.status.list(INVESTIGATION))
         spent, gone = choose_retiring(cases, signals, now, keeping, MOST_RETIRED)

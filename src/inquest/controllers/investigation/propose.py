@@ -19,7 +19,7 @@ from inquest.core.case.case import Case, context_of, is_near, place_reference
 from inquest.core.evidence.evidence import CaseWarning
 from inquest.core.llm.reply.verdicts import SelectionVerdict
 from inquest.core.remediation.preview import preview_diff
-from inquest.core.remediation.proposal import Proposal, Undoing
+from inquest.core.remediation.proposal import Proposal, UndoPlan
 from inquest.core.selection import selection
 from inquest.core.selection.catalogue import CatalogueFilters, Workflow
 from inquest.core.selection.parameter_rules import TargetFacts, typed_value
@@ -33,7 +33,7 @@ PAGE = 100
 
 
 @dataclass(frozen=True)
-class Unfit:
+class UnfitChoice:
     """The choice cannot be bound; the case ends."""
 
     verdict: outcome.Conclusion
@@ -121,13 +121,13 @@ class Proposals:
 
     async def bind(
         self, case: Case, verdict: outcome.Conclusion, tried: facts.SelectionTried
-    ) -> facts.Proposed | Unfit:
+    ) -> facts.Proposed | UnfitChoice:
         """One exact action on one exact object, with what it will change."""
         record = tried.validation.record
         pin = await self._target(case, tried.reply)
         if record is None or tried.reply.choice is None or pin is None:
             gone = concluding.selection_facts(case, without_target="NotFound: what the workflow was to act on")
-            return Unfit(concluding.verdict_of(case, tried.reply, gone, tried.cautions))
+            return UnfitChoice(concluding.verdict_of(case, tried.reply, gone, tried.cautions))
         workflow = RemediationWorkflow.from_object(record.content)
         bound = bind_parameters(workflow.spec.parameters, tried.validation.parameters, pin)
         undoing = await self._undoing(workflow, pin)
@@ -143,7 +143,7 @@ class Proposals:
         )
         return facts.Proposed(verdict, proposal, await self.ports.now())
 
-    async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> Undoing | None:
+    async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> UndoPlan | None:
         """What takes it back, pinned together with it; None where the catalogue has no such workflow in force."""
         named = workflow.spec.undo
         applied = await list_versions(self.ports.status, self.ports.namespace, named.id) if named else ()
@@ -153,7 +153,7 @@ class Proposals:
             bound = bind_parameters(found.spec.parameters, named.parameters, target)
             missing = [one.name for one in found.spec.parameters if one.required and one.name not in bound.parameters]
             pinned = _pinned(found, found.status.workflow_id or "", content_hash(content_of(found)))
-            return None if missing else Undoing(pinned, bound.parameters, named.when)
+            return None if missing else UndoPlan(pinned, bound.parameters, named.when)
         return None
 
     async def _target(self, case: Case, reply: SelectionVerdict) -> PinnedTarget | None:
@@ -209,7 +209,7 @@ def _pinned(workflow: RemediationWorkflow, workflow_id: str, digest: str) -> Pin
     )
 
 
-def _undo(workflow: RemediationWorkflow, undoing: Undoing | None) -> UndoPin | None:
+def _undo(workflow: RemediationWorkflow, undoing: UndoPlan | None) -> UndoPin | None:
     """What the approver is shown; without its content in the catalogue nothing is started by itself."""
     undo = workflow.spec.undo
     if undo is None:

@@ -11,7 +11,7 @@ from inquest.controllers.catalogue.live import find_unsettled
 from inquest.controllers.guards import Guards, bare_reference
 from inquest.controllers.investigation.case_work import CaseWork, close_case
 from inquest.controllers.investigation.gather import Inquiries
-from inquest.controllers.investigation.propose import Proposals, Unfit
+from inquest.controllers.investigation.propose import Proposals, UnfitChoice
 from inquest.controllers.investigation.radius import BlastRadius
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts
@@ -124,7 +124,7 @@ class Selections:
 
     async def propose(self, work: CaseWork, step: BindProposal) -> facts.Fact:
         found = await self.proposals.bind(work.case, step.verdict, step.tried)
-        return await close_case(self.ports, found.verdict) if isinstance(found, Unfit) else found
+        return await close_case(self.ports, found.verdict) if isinstance(found, UnfitChoice) else found
 
     async def rule(self, work: CaseWork, step: AskPolicy) -> facts.Fact:
         threshold = self.ports.settings.policy.confidence_threshold

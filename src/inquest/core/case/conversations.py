@@ -31,7 +31,7 @@ class KeptConversation:
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedValue:
     """Something that was made, and the facts that it was made from."""
 
     grounds: tuple[object, ...]
@@ -41,10 +41,10 @@ class Derived:
 def make_once(case: Case, name: str, grounds: tuple[object, ...], make: Callable[[], T], kind: type[T]) -> T:
     """What `make` makes from these facts alone; the very same facts give the very same thing."""
     kept = case.memory.get(name)
-    if isinstance(kept, Derived) and isinstance(kept.value, kind) and _are_same(kept.grounds, grounds):
+    if isinstance(kept, DerivedValue) and isinstance(kept.value, kind) and _are_same(kept.grounds, grounds):
         return kept.value
     value = make()
-    case.memory[name] = Derived(grounds, value)
+    case.memory[name] = DerivedValue(grounds, value)
     return value
 
 

@@ -48,7 +48,14 @@ from inquest.core.llm.messages import Invocation, Message, Usage
 from inquest.core.llm.planning import visible_plan
 from inquest.core.llm.planning.prepare import Preparation, prepare_case, tools_of_snapshot
 from inquest.core.llm.prompts.history import history_section
-from inquest.core.llm.prompts.rca import RcaContext, Repeats, first_message, reads_of, snapshot_room, system_prompt
+from inquest.core.llm.prompts.rca import (
+    RcaContext,
+    SignalRepeats,
+    first_message,
+    reads_of,
+    snapshot_room,
+    system_prompt,
+)
 from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_without_verdict
 from inquest.core.llm.reply.verdicts import RcaVerdict
 from inquest.core.llm.streams import RUN_STREAMS, StreamFinding
@@ -373,9 +380,9 @@ def _last_change(evidence: Iterable[Evidence]) -> str:
 CHANGE: Final = "difference of the last two revisions"
 
 
-def _repeats(case: Case) -> Repeats | None:
+def _repeats(case: Case) -> SignalRepeats | None:
     dedup = case.opened.spec.signal.dedup
     if dedup is None or not dedup.occurrences:
         return None
     first, last = dedup.first_seen, dedup.last_seen
-    return Repeats(dedup.occurrences, first.isoformat() if first else "", last.isoformat() if last else "")
+    return SignalRepeats(dedup.occurrences, first.isoformat() if first else "", last.isoformat() if last else "")

@@ -25,7 +25,7 @@ from inquest.core.case.steps import (
 )
 from inquest.core.remediation.approval import HELD, ApprovalCheck, ApprovalStanding
 from inquest.core.remediation.execution import undo_is_due
-from inquest.core.remediation.policy import PolicyInput, Tally, after_ruling
+from inquest.core.remediation.policy import ClaimCounts, PolicyInput, after_ruling
 
 
 def step_analyzing(case: Case, view: Observed) -> Step:
@@ -68,7 +68,7 @@ def question_of(case: Case, selected: facts.Proposed) -> PolicyInput:
         mode=str(signal.mode),
         overall_confidence=merged.confidence if merged else diagnosis.confidence,
         model_confidence=diagnosis.model_confidence,
-        claims=Tally(diagnosis.checked.judged, diagnosis.checked.supported),
+        claims=ClaimCounts(diagnosis.checked.judged, diagnosis.checked.supported),
         findings=len(case.findings),
         gaps=len(gaps_of(case)),
         history=resolved.history,

@@ -51,7 +51,7 @@ from inquest.core.case.steps import (
 )
 from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.history.lessons import memory_section
-from inquest.core.llm.conversation import Budgets, Calls, Concluded, Conversation
+from inquest.core.llm.conversation import Budgets, CallCounts, Concluded, Conversation
 from inquest.core.llm.loop import begin_conversation, correct_verdict, next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, Message, Usage
 from inquest.core.llm.prompts.history import history_section
@@ -212,7 +212,7 @@ def selection_inquiry(case: Case, view: Observed) -> Conversation:
         tools=view.tools[Invocation.SELECTION],
         seed=pinned.seed[::-1],
         budgets=budgets,
-        calls=Calls(used.calls.total, used.calls.by_tool),
+        calls=CallCounts(used.calls.total, used.calls.by_tool),
         first_evidence=_next_evidence(case),
         names=names_of(case),
         urgency=urgency_of(case),

@@ -54,14 +54,14 @@ class EffectCheck(StrEnum):
 
 
 @dataclass(frozen=True)
-class Look:
+class EffectLook:
     """A snapshot as verification sees it: None for issues that could not be read; `complete` has no gap."""
 
     issues: frozenset[str] | None
     complete: bool = True
 
 
-def check_effect(before: Look, after: Look) -> EffectCheck:
+def check_effect(before: EffectLook, after: EffectLook) -> EffectCheck:
     """Both looks compared; a read that failed is never called well."""
     if after.issues is None:
         return EffectCheck.UNKNOWN

@@ -76,7 +76,7 @@ class Budgets:
 
 
 @dataclass(frozen=True)
-class Calls:
+class CallCounts:
     """Counts of an investigation; handed from invocation 1 to invocation 2."""
 
     total: int = 0
@@ -120,7 +120,7 @@ class ToolRun:
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredCall:
     """A call that needs no run: a repeat or a refusal."""
 
     result: ToolResult
@@ -134,7 +134,7 @@ class RepeatedCall:
     of: str
 
 
-Planned = ToolRun | Answered | RepeatedCall
+Planned = ToolRun | AnsweredCall | RepeatedCall
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Conversation:
     seed: str
     """128 random bits in hex, drawn once and journalled: boundaries derive from it."""
     budgets: Budgets = Budgets()
-    calls: Calls = Calls()
+    calls: CallCounts = CallCounts()
     first_evidence: int = 1
     """Number of the first evidence that this conversation makes."""
     cited: frozenset[str] = frozenset()

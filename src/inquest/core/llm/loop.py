@@ -11,7 +11,7 @@ from inquest.core.llm.conversation import (
     AskModel,
     Budgets,
     BudgetSpent,
-    Calls,
+    CallCounts,
     Concluded,
     Conversation,
     Move,
@@ -52,7 +52,7 @@ from inquest.core.llm.window import (
 )
 
 DEFAULT_BUDGETS: Final = Budgets()
-NO_CALLS: Final = Calls()
+NO_CALLS: Final = CallCounts()
 CORRECTION_TURNS: Final = 5
 MOST_CORRECTION: Final = 8.0
 """An endpoint that counts wrongly must not make the estimate useless."""
@@ -70,7 +70,7 @@ def begin_conversation(
     tools: tuple[ToolSchema, ...],
     seed: str,
     budgets: Budgets = DEFAULT_BUDGETS,
-    calls: Calls = NO_CALLS,
+    calls: CallCounts = NO_CALLS,
     first_evidence: int = 1,
     cited: frozenset[str] = frozenset(),
     signal_kind: str = "",

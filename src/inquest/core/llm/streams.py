@@ -14,7 +14,7 @@ from typing import Final
 
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.evidence.short_forms import reread_form
-from inquest.core.llm.conversation import Budgets, Calls, Concluded, Conversation
+from inquest.core.llm.conversation import Budgets, CallCounts, Concluded, Conversation
 from inquest.core.llm.loop import begin_conversation
 from inquest.core.llm.messages import Invocation, Message, ToolSchema, Usage
 from inquest.core.llm.prompts import rca
@@ -212,12 +212,12 @@ def _rest(budgets: Budgets, used: Usage) -> Budgets:
     return replace(budgets, turns=SYNTHESIS_TURNS, tokens=max(1, budgets.tokens - used.total))
 
 
-def _together(loop: Conversation, talks: tuple[tuple[Stream, Conversation], ...]) -> Calls:
+def _together(loop: Conversation, talks: tuple[tuple[Stream, Conversation], ...]) -> CallCounts:
     by_tool = dict(loop.calls.by_tool)
     for _, talk in talks:
         for tool, count in talk.calls.by_tool.items():
             by_tool[tool] = by_tool.get(tool, 0) + count
-    return Calls(loop.calls.total + sum(talk.calls.total for _, talk in talks), by_tool)
+    return CallCounts(loop.calls.total + sum(talk.calls.total for _, talk in talks), by_tool)
 
 
 def _told(found: StreamFinding, known: dict[str, Evidence], loop: Conversation) -> str:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from inquest.core.evidence.short_forms import cut_marker
 from inquest.core.llm.conversation import (
     BEFORE,
-    Answered,
-    Calls,
+    AnsweredCall,
+    CallCounts,
     Conversation,
     Planned,
     RepeatedCall,
@@ -50,14 +50,14 @@ def _plan_one(inquiry: Conversation, call: ToolCall, batch: dict[str, str]) -> t
     """Repeats are free; all else counts, what is refused too (pipeline, section 6.4)."""
     key = key_of(inquiry, call)
     if key in inquiry.seen:
-        return Answered(_replay(inquiry, call, inquiry.seen[key])), inquiry
+        return AnsweredCall(_replay(inquiry, call, inquiry.seen[key])), inquiry
     if key in batch:
         return RepeatedCall(call, batch[key]), inquiry
     counted = replace(inquiry, calls=_counted(inquiry.calls, call))
     refused = next((result for rule in REFUSALS if (result := rule(counted, call)) is not None), None)
     if refused is not None:
         over = counted.calls.total > counted.budgets.calls
-        return Answered(refused), replace(counted, overspent=counted.overspent or over)
+        return AnsweredCall(refused), replace(counted, overspent=counted.overspent or over)
     batch[key] = call.id
     return _run(counted, call), replace(counted, runs=counted.runs + 1)
 
@@ -72,12 +72,12 @@ def boundary_of(seed: str, evidence_id: str) -> str:
     return hashlib.sha256(f"{seed}/{evidence_id}".encode()).hexdigest()[:32]
 
 
-def _counted(calls: Calls, call: ToolCall) -> Calls:
+def _counted(calls: CallCounts, call: ToolCall) -> CallCounts:
     if call.name.startswith(EXEMPT_PREFIX):
         return calls
     if _is_next_page(call):
         return replace(calls, total=calls.total + 1)
-    return Calls(calls.total + 1, {**calls.by_tool, call.name: calls.by_tool.get(call.name, 0) + 1})
+    return CallCounts(calls.total + 1, {**calls.by_tool, call.name: calls.by_tool.get(call.name, 0) + 1})
 
 
 def _is_next_page(call: ToolCall) -> bool:

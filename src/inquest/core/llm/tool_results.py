@@ -8,7 +8,7 @@ from typing import Final
 
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.llm.conversation import (
-    Answered,
+    AnsweredCall,
     Conversation,
     Planned,
     RepeatedCall,
@@ -43,7 +43,7 @@ def after_batch(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conve
 
 def _answer(plan: Planned, given: Mapping[str, ToolResult], answered: list[ToolResult]) -> ToolResult:
     match plan:
-        case Answered(result):
+        case AnsweredCall(result):
             return result
         case RepeatedCall(call, of):
             first = next(result for result in answered if result.call_id == of)

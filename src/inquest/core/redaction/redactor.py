@@ -28,7 +28,7 @@ from inquest.core.redaction.keyvalues import hints_in, lower_plain, without_bloc
 from inquest.core.redaction.mask import MARK, REDACTED, WITHHELD, find_places
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.statements import HINTS, without_listed, without_statements
-from inquest.core.redaction.structure import SCALARS, EnvValues, Leaves, is_identity
+from inquest.core.redaction.structure import SCALARS, EnvValues, StringRules, is_identity
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Redactor:
             return seal({"withheld": WITHHELD})
 
     def strings(self, data: T) -> Redacted[T]:
-        leaves = Leaves(_remembered(self._guarded), self._known.without)
+        leaves = StringRules(_remembered(self._guarded), self._known.without)
         return seal(cast(T, _each_string(data, leaves)))
 
     def _guarded(self, text: str) -> str:
@@ -113,7 +113,7 @@ class Redactor:
         """An object by its structure; only strings that may hold something take the long way."""
         suspects = self._suspects(value)
         settled = _remembered(lambda leaf: self._settled(leaf, level))
-        leaves = Leaves(
+        leaves = StringRules(
             lambda leaf: settled(leaf) if leaf in suspects else leaf, self._known.without, suspects.__contains__
         )
         return structure.redact_structure(value, leaves, self._env_values)
@@ -170,7 +170,7 @@ def _remembered(leaf: Callable[[str], T]) -> Callable[[str], T]:
     return remembered
 
 
-def _each_string(value: Any, leaves: Leaves) -> Any:
+def _each_string(value: Any, leaves: StringRules) -> Any:
     """The same shape with every string passed through; names of objects, enumerations and other scalars stay."""
     match value:
         case enum.Enum():
@@ -205,7 +205,7 @@ def writable(text: str) -> str:
     return text
 
 
-def _each_field(fields: Mapping[Any, Any], leaves: Leaves, inside: str = "") -> dict[Any, Any]:
+def _each_field(fields: Mapping[Any, Any], leaves: StringRules, inside: str = "") -> dict[Any, Any]:
     return {
         writable(key) if type(key) is str else key: MARK
         if type(item) is str and inside in FREE and is_sensitive(str(key)) and not is_harmless(item)

@@ -53,7 +53,7 @@ def is_named(siblings: Mapping[Any, Any]) -> bool:
 # --- what keys say ----------------------------------------------------------------------------------------
 
 
-class Meaning(Enum):
+class KeyMeaning(Enum):
     """What a key says about its value."""
 
     SECRET = auto()
@@ -62,25 +62,25 @@ class Meaning(Enum):
     """Registries with their credentials, as Docker keeps them."""
 
 
-def meaning_of(key: str) -> Meaning | None:
+def meaning_of(key: str) -> KeyMeaning | None:
     """What a key says; None for most."""
     return _meaning(key[-LONGEST_KEY:])
 
 
 @lru_cache(maxsize=8192)
-def _meaning(key: str) -> Meaning | None:
+def _meaning(key: str) -> KeyMeaning | None:
     if is_secret_file(key):
-        return Meaning.FILE
+        return KeyMeaning.FILE
     if is_sensitive(key):
-        return Meaning.SECRET
-    return Meaning.REGISTRIES if key == "auths" else None
+        return KeyMeaning.SECRET
+    return KeyMeaning.REGISTRIES if key == "auths" else None
 
 
 # --- the walk ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Leaves:
+class StringRules:
     """What becomes of strings: `text` passes all rules, `exact` keeps a name but for known values."""
 
     text: Callable[[str], str]
@@ -89,13 +89,13 @@ class Leaves:
     """Whether `text` could change a string: most pass through nothing else."""
 
 
-def redact_structure(value: Any, leaves: Leaves, env_values: EnvValues = "sensitive") -> Any:
+def redact_structure(value: Any, leaves: StringRules, env_values: EnvValues = "sensitive") -> Any:
     """The object with its secrets masked; keys and shape stay."""
     return _Walk(leaves, env_values).of(value, "", {})
 
 
 class _Walk:
-    def __init__(self, leaves: Leaves, env_values: EnvValues) -> None:
+    def __init__(self, leaves: StringRules, env_values: EnvValues) -> None:
         self._leaves, self._env_values = leaves, env_values
 
     def of(self, value: Any, inside: str, parent: Mapping[Any, Any]) -> Any:
@@ -137,15 +137,15 @@ class _Walk:
             return self._string(key, item, found, inside) if meaning is None else self._told(item, meaning)
         if meaning is None or not item:
             return self.of(item, key, found)
-        if meaning is Meaning.REGISTRIES and isinstance(item, dict):
+        if meaning is KeyMeaning.REGISTRIES and isinstance(item, dict):
             return {host: self._registry(entry, found) for host, entry in item.items()}
-        return self._under_sensitive(key, item, found) if meaning is Meaning.SECRET else self.of(item, key, found)
+        return self._under_sensitive(key, item, found) if meaning is KeyMeaning.SECRET else self.of(item, key, found)
 
-    def _told(self, item: str, meaning: Meaning) -> str:
+    def _told(self, item: str, meaning: KeyMeaning) -> str:
         """A string under a key that tells what it is."""
-        if meaning is Meaning.FILE:
+        if meaning is KeyMeaning.FILE:
             return self._file(item)
-        return MARK if meaning is Meaning.SECRET and not is_harmless(item) else self._leaves.text(item)
+        return MARK if meaning is KeyMeaning.SECRET and not is_harmless(item) else self._leaves.text(item)
 
     def _string(self, key: str, item: str, found: Mapping[Any, Any], inside: str) -> str:
         shown = self._leaves.text(item)

@@ -26,7 +26,7 @@ from inquest.core.remediation.preview import MAX_PREVIEW
 from inquest.core.remediation.proposal import (
     Drift,
     Manifest,
-    Parent,
+    ParentCase,
     Proposal,
     child_metadata,
     explain_drift,
@@ -80,7 +80,7 @@ class DiagnosisSummary:
 
 
 def approval_request(
-    parent: Parent,
+    parent: ParentCase,
     proposal: Proposal,
     found: Ruling,
     account: DiagnosisSummary,

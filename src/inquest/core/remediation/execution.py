@@ -6,7 +6,7 @@ from inquest.api.execution import JOB_CLEANUP_FINALIZER, ExecutionSpec, Workflow
 from inquest.api.names import execution_name, undo_name
 from inquest.api.refs import ObjectRef, PinnedTarget
 from inquest.api.types import Purpose, UndoWhen
-from inquest.core.remediation.proposal import Manifest, Parent, Proposal, Undoing, child_metadata, proposal_digest
+from inquest.core.remediation.proposal import Manifest, ParentCase, Proposal, UndoPlan, child_metadata, proposal_digest
 
 
 def digest_of_run(proposal: Proposal, policy_hash: str) -> str:
@@ -19,26 +19,26 @@ def digest_of_execution(spec: ExecutionSpec, policy_hash: str) -> str:
     return proposal_digest(spec.workflow, spec.parameters, spec.target, policy_hash)
 
 
-def workflow_execution(parent: Parent, proposal: Proposal, *, approval: ObjectRef | None = None) -> Manifest:
+def workflow_execution(parent: ParentCase, proposal: Proposal, *, approval: ObjectRef | None = None) -> Manifest:
     """The one execution of an Investigation, with everything it needs pinned in it."""
     return _execution(parent, proposal, execution_name(parent.name), approval=approval)
 
 
 def undo_execution(
-    parent: Parent, proposal: Proposal, *, undo_of: ObjectRef, approval: ObjectRef | None = None
+    parent: ParentCase, proposal: Proposal, *, undo_of: ObjectRef, approval: ObjectRef | None = None
 ) -> Manifest:
     """The execution that takes another one back; the proposal is that of the undo workflow."""
     return _execution(parent, proposal, undo_name(parent.name), approval=approval, undo_of=undo_of)
 
 
-def undo_proposal(proposal: Proposal, undoing: Undoing, target: PinnedTarget) -> Proposal:
+def undo_proposal(proposal: Proposal, undoing: UndoPlan, target: PinnedTarget) -> Proposal:
     """The undo as a proposal of its own, on the target as it is after the run."""
     rationale = f"takes back {proposal.pin.id}"
     return Proposal(target, undoing.workflow, undoing.parameters, proposal.confidence, rationale)
 
 
 def _execution(
-    parent: Parent,
+    parent: ParentCase,
     proposal: Proposal,
     name: str,
     *,

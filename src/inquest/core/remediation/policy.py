@@ -59,7 +59,7 @@ class PolicyAnswer:
 
 
 @dataclass(frozen=True)
-class Tally:
+class ClaimCounts:
     """Claims, counted."""
 
     total: int = 0
@@ -99,7 +99,7 @@ class PolicyInput:
     overall_confidence: float | None = None
     model_confidence: float | None = None
     outcome: Outcome = Outcome.WORKFLOW_SELECTED
-    claims: Tally = Tally()
+    claims: ClaimCounts = ClaimCounts()
     findings: int = 0
     gaps: int = 0
     history: History = field(default_factory=lambda: History(available=False))

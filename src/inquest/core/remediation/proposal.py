@@ -25,7 +25,7 @@ Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Undoing:
+class UndoPlan:
     """The workflow that takes the action back, as the approver was shown it; no other content is run in its place."""
 
     workflow: PinnedWorkflow
@@ -48,7 +48,7 @@ class Proposal:
     undo: UndoPin | None = None
     preview: str = ""
     """Unified diff of the target; redacted before it is shown."""
-    undoing: Undoing | None = None
+    undoing: UndoPlan | None = None
     """What `undo` names, where the catalogue has it."""
 
     @property
@@ -146,7 +146,7 @@ def explain_drift(found: Drift, target: TargetRef, workflow_id: str) -> str:
 
 
 @dataclass(frozen=True)
-class Parent:
+class ParentCase:
     """The Investigation that something is made for."""
 
     namespace: str
@@ -156,7 +156,7 @@ class Parent:
     fingerprint: str = ""
 
 
-def child_metadata(parent: Parent, name: str, finalizers: tuple[str, ...] = ()) -> ObjectMeta:
+def child_metadata(parent: ParentCase, name: str, finalizers: tuple[str, ...] = ()) -> ObjectMeta:
     owner = OwnerReference(
         api_version="inquest.dev/v1alpha1",
         kind="Investigation",

@@ -23,7 +23,7 @@ from inquest.core.case.transitions import fold_case
 from inquest.core.diagnosis.categories import NO_FAULT, category_from
 from inquest.core.evidence.evidence import digest_of
 from inquest.core.history.history import is_good
-from inquest.core.history.lessons import EffectCheck, Look, check_effect
+from inquest.core.history.lessons import EffectCheck, EffectLook, check_effect
 from inquest.core.llm.conversation import AskModel, BudgetSpent
 from inquest.core.llm.loop import next_move
 from inquest.core.llm.messages import Invocation, Message, ModelReply
@@ -596,22 +596,22 @@ def check_of(case: Case, run: Mapping[str, Any]) -> EffectCheck:
     """What the look after the change said; where nothing was changed, or nobody could look, nothing is known."""
     taken = case.first(facts.SnapshotTaken)
     issues = frozenset(found.category for found in taken.findings) if taken else None
-    return check_effect(Look(issues), _after(case, run))
+    return check_effect(EffectLook(issues), _after(case, run))
 
 
-def _after(case: Case, run: Mapping[str, Any]) -> Look:
+def _after(case: Case, run: Mapping[str, Any]) -> EffectLook:
     closed = case.closed
     if case.last(facts.ExecutionCreated) is None or closed is None:
-        return Look(None)
+        return EffectLook(None)
     if closed.verdict.reason in FAILED_RUNS:
         ran = (run.get("failure") or {}).get("ran", True)
-        return Look(frozenset({str(closed.verdict.reason)}) if ran else None)
+        return EffectLook(frozenset({str(closed.verdict.reason)}) if ran else None)
     if closed.assessed not in LOOKED or closed.score is None:
-        return Look(None)
+        return EffectLook(None)
     health = (run.get("effectiveness") or {}).get("health")
     clean = closed.verdict.resolution is Resolution.REMEDIATED and is_good(closed.score) and health in (None, 1)
     issues = frozenset[str]() if clean else frozenset({str(closed.verdict.resolution)})
-    return Look(issues, complete=closed.assessed in COMPLETE)
+    return EffectLook(issues, complete=closed.assessed in COMPLETE)
 
 
 FAILED_RUNS: Final = frozenset({Reason.EXECUTION_FAILED, Reason.TIMED_OUT, Reason.ROLLED_BACK})

@@ -19,7 +19,7 @@ from inquest.core.case.concluding import rca_conversation
 from inquest.core.case.investigating import rca_turns
 from inquest.core.case.selecting import selection_inquiry
 from inquest.core.case.steps import Observed
-from inquest.core.llm.conversation import Answered, Conversation
+from inquest.core.llm.conversation import AnsweredCall, Conversation
 from inquest.core.llm.messages import Invocation, ModelReply, ToolCall, ToolResult, ToolSchema
 from inquest.core.llm.reply.schemas import SUBMIT_NAMES
 from inquest.core.llm.tool_calls import arguments_of, plan_calls
@@ -164,7 +164,7 @@ def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[T
 def _pending(inquiry: Conversation) -> dict[str, ToolResult]:
     """Answers that are known before the batch has run: repeats and refusals."""
     plans = plan_calls(inquiry, inquiry.pending) if inquiry.pending else ()
-    return {plan.result.call_id: plan.result for plan in plans if isinstance(plan, Answered)}
+    return {plan.result.call_id: plan.result for plan in plans if isinstance(plan, AnsweredCall)}
 
 
 def _asked(call: ToolCall, given: Mapping[str, ToolResult], ran: Mapping[str, ToolResult]) -> ToolCallRecord:

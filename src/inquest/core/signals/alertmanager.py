@@ -33,6 +33,7 @@ from inquest.core.signals.payload import (
     TIME_RULE,
     YEARS,
     Batch,
+    EventSighting,
     Firing,
     IntakeContext,
     Json,
@@ -41,7 +42,6 @@ from inquest.core.signals.payload import (
     RefusedPayload,
     Resolved,
     ServedKind,
-    Sighting,
     Told,
     drop_surrogates,
     field_path,
@@ -286,14 +286,14 @@ _WAITS: Final = frozenset({SignalPhase.ACCEPTED, SignalPhase.DUPLICATE})
 
 
 @dataclass(frozen=True)
-class Again:
+class RepeatedNotice:
     """What a further notice changes in the status, by attribute name, and the conditions that go with it."""
 
     changes: Mapping[str, Any]
     verdicts: Mapping[str, ConditionValue]
 
 
-def seen_again(found: Signal, now: datetime, *, case_ended: bool) -> Again | None:
+def seen_again(found: Signal, now: datetime, *, case_ended: bool) -> RepeatedNotice | None:
     """One more occurrence; where its case has ended, triage begins anew. None where nothing follows any more (2.3)."""
     if not is_open(found):
         return None
@@ -301,13 +301,13 @@ def seen_again(found: Signal, now: datetime, *, case_ended: bool) -> Again | Non
     return _again(found, counted, case_ended=case_ended)
 
 
-def sighted_again(found: Signal, sighting: Sighting, *, case_ended: bool) -> Again | None:
+def sighted_again(found: Signal, sighting: EventSighting, *, case_ended: bool) -> RepeatedNotice | None:
     """What a later sighting of an event changes; one that was told before changes nothing, and begins no round."""
     if not is_open(found):
         return None
     known, before = found.status.occurrences or 0, found.status.last_seen or found.spec.firing_time
     if before is not None and sighting.last <= before:
-        return Again({"occurrences": max(known, sighting.count, 1)}, {})
+        return RepeatedNotice({"occurrences": max(known, sighting.count, 1)}, {})
     counted = {"occurrences": max(known + 1, sighting.count), "last_seen": sighting.last}
     return _again(found, counted, case_ended=case_ended)
 
@@ -317,23 +317,23 @@ def is_open(found: Signal) -> bool:
     return found.status.phase not in ENDED and found.spec.resolved_time is None
 
 
-def _again(found: Signal, counted: Mapping[str, Any], *, case_ended: bool) -> Again:
+def _again(found: Signal, counted: Mapping[str, Any], *, case_ended: bool) -> RepeatedNotice:
     if found.status.phase not in _WAITS or not case_ended:
-        return Again(counted, {})
+        return RepeatedNotice(counted, {})
     message = "it was seen again after its case had ended"
     # Without the reference to the ended case the next one has a name of its own.
     anew = {"phase": SignalPhase.PENDING, "reason": None, "message": message}
     gone = dict.fromkeys(("duplicate_of", "investigation_ref"))
     verdicts = {"Concluded": unknown("Pending"), "Ready": false("Triaged", message)}
-    return Again({**counted, **anew, **gone}, verdicts)
+    return RepeatedNotice({**counted, **anew, **gone}, verdicts)
 
 
 __all__ = [
-    "Again",
     "Batch",
     "Firing",
     "IntakeContext",
     "RefusedPayload",
+    "RepeatedNotice",
     "Resolved",
     "ServedKind",
     "Told",

@@ -25,12 +25,12 @@ from inquest.core.signals.payload import (
     MOST_SOURCE,
     NAME_RULE,
     Batch,
-    Dropped,
+    DroppedEvent,
+    EventSighting,
     Firing,
     IntakeContext,
     Json,
     PayloadFault,
-    Sighting,
     Told,
     drop_surrogates,
     fit_spec,
@@ -104,9 +104,9 @@ def _told(event: object, around: IntakeContext) -> Told:
     # A clock that is ahead must not keep it alive.
     last = min(last, around.received)
     if around.received - last > STALE:
-        return Dropped(f"it was last seen more than {STALE.seconds // 60} minutes ago")
+        return DroppedEvent(f"it was last seen more than {STALE.seconds // 60} minutes ago")
     if (target.api_version or "").startswith(f"{GROUP}/"):
-        return Dropped("it is about an object of Inquest's own")
+        return DroppedEvent("it is about an object of Inquest's own")
     spec = {
         "name": reason,
         "severity": severity_of_event(reason),
@@ -119,7 +119,7 @@ def _told(event: object, around: IntakeContext) -> Told:
         "clusterName": around.cluster,
     }
     name = signal_name(SourceType.KUBERNETES_EVENT, reason, target, first)
-    sighting = Sighting(event_key(reason, target), _count(event), last)
+    sighting = EventSighting(event_key(reason, target), _count(event), last)
     return Firing(name, SignalContent.model_validate(fit_spec(spec)), sighting)
 
 

@@ -37,7 +37,7 @@ YEARS: Final = range(1970, 3000)
 
 
 @dataclass(frozen=True)
-class Sighting:
+class EventSighting:
     """How often an event of the cluster was seen, and when last."""
 
     key: str
@@ -52,7 +52,7 @@ class Firing:
 
     name: str
     content: SignalContent
-    sighting: Sighting | None = None
+    sighting: EventSighting | None = None
     """Of an event, which counts by itself; None for what is one occurrence each time that it is told."""
 
 
@@ -74,13 +74,13 @@ class RefusedPayload:
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DroppedEvent:
     """Can be read and is not worth a Signal: why, in words."""
 
     why: str
 
 
-Told = Firing | Resolved | RefusedPayload | Dropped
+Told = Firing | Resolved | RefusedPayload | DroppedEvent
 Batch = tuple[Told, ...] | RefusedPayload
 
 
@@ -213,7 +213,8 @@ __all__ = [
     "TIME_RULE",
     "YEARS",
     "Batch",
-    "Dropped",
+    "DroppedEvent",
+    "EventSighting",
     "Firing",
     "IntakeContext",
     "Json",
@@ -222,7 +223,6 @@ __all__ = [
     "RefusedPayload",
     "Resolved",
     "ServedKind",
-    "Sighting",
     "Told",
     "drop_surrogates",
     "field_path",

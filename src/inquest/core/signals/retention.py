@@ -25,7 +25,7 @@ SETTLED: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Keeping:
+class RetentionLimits:
     """How long, and how many."""
 
     time: timedelta
@@ -34,7 +34,7 @@ class Keeping:
     """Ended Investigations of one namespace; zero: any number."""
 
 
-def overdue(cases: Iterable[Investigation], now: datetime, keeping: Keeping) -> tuple[Investigation, ...]:
+def overdue(cases: Iterable[Investigation], now: datetime, keeping: RetentionLimits) -> tuple[Investigation, ...]:
     """Ended and stored cases past their time, and the oldest of those that are too many; the oldest first."""
     ended = sorted((one for one in cases if _may_go(one, now)), key=_ended_at)
     late = {one.uid for one in (*_too_old(ended, now, keeping), *_too_many(ended, now, keeping))}
@@ -55,11 +55,11 @@ def _ended_at(inv: Investigation) -> datetime:
     return inv.status.completed_at
 
 
-def _too_old(ended: Iterable[Investigation], now: datetime, keeping: Keeping) -> Iterator[Investigation]:
+def _too_old(ended: Iterable[Investigation], now: datetime, keeping: RetentionLimits) -> Iterator[Investigation]:
     return (one for one in ended if keeping.time and now - _ended_at(one) > keeping.time)
 
 
-def _too_many(ended: Iterable[Investigation], now: datetime, keeping: Keeping) -> Iterator[Investigation]:
+def _too_many(ended: Iterable[Investigation], now: datetime, keeping: RetentionLimits) -> Iterator[Investigation]:
     held: defaultdict[str, list[Investigation]] = defaultdict(list)
     for one in ended:
         held[one.namespace].append(one)
@@ -68,7 +68,7 @@ def _too_many(ended: Iterable[Investigation], now: datetime, keeping: Keeping) -
 
 
 def choose_retiring(
-    cases: Iterable[Investigation], signals: Iterable[Signal], now: datetime, keeping: Keeping, most: int
+    cases: Iterable[Investigation], signals: Iterable[Signal], now: datetime, keeping: RetentionLimits, most: int
 ) -> tuple[tuple[Signal, ...], tuple[Investigation, ...]]:
     """What goes at once, Signals first, `most` of each.
 

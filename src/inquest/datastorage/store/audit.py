@@ -24,7 +24,7 @@ _LOOKUPS_AT_ONCE = 400
 
 
 @dataclass(frozen=True)
-class Appended:
+class AppendedIds:
     """Ids in the order sent."""
 
     event_ids: tuple[str, ...]
@@ -36,11 +36,11 @@ class AuditLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def append(self, events: Sequence[StoredEvent]) -> Appended:
+    async def append(self, events: Sequence[StoredEvent]) -> AppendedIds:
         """All or nothing; a repeated id with equal content is a success and stores nothing."""
         return await self._database.write(lambda connection: self.append_in(connection, events))
 
-    def append_in(self, connection: Connection, events: Sequence[StoredEvent]) -> Appended:
+    def append_in(self, connection: Connection, events: Sequence[StoredEvent]) -> AppendedIds:
         """The same inside a transaction of the caller's."""
         if self._database.is_postgres:
             lock_chains(connection, [event.correlation_id for event in events])
@@ -51,7 +51,7 @@ class AuditLog:
         if fresh:
             connection.execute(audit_events.insert(), _linked_rows(fresh, heads))
             add_to_counter(connection, len(fresh))
-        return Appended(tuple(event.event_id for event in events))
+        return AppendedIds(tuple(event.event_id for event in events))
 
     async def page(self, question: AuditQuestion) -> tuple[list[dict[str, Any]], int]:
         """Newest first by (timestamp, event id), and the number of all that fit."""

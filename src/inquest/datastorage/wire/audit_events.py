@@ -232,7 +232,7 @@ VERDICT = MemberType("Right, Wrong or Partial", lambda value: value in VERDICTS)
 
 
 @dataclass(frozen=True)
-class Shape:
+class PayloadShape:
     """Members of a payload beside `event_type`; unknown members are kept."""
 
     required: Mapping[str, MemberType] = field(default_factory=dict)
@@ -288,21 +288,21 @@ _ASSESSMENT = {"correlation_id": TEXT, "namespace": TEXT, "component": COMPONENT
 _MEASURED = {"assessed": BOOLEAN, "score": NUMBER, "details": TEXT}
 _CATALOGUE = {"query": OBJECT, "results": OBJECT, "search_metadata": OBJECT}
 
-PAYLOADS: Mapping[str, Shape] = {
-    "aiagent.llm.request": Shape({**_AGENT, "model": TEXT, "prompt_length": COUNT, "prompt_preview": TEXT}),
-    "aiagent.llm.response": Shape(
+PAYLOADS: Mapping[str, PayloadShape] = {
+    "aiagent.llm.request": PayloadShape({**_AGENT, "model": TEXT, "prompt_length": COUNT, "prompt_preview": TEXT}),
+    "aiagent.llm.response": PayloadShape(
         {**_AGENT, "has_analysis": BOOLEAN, "analysis_length": COUNT, "analysis_preview": TEXT},
         {"analysis_full": TEXT, "tokens_used": COUNT, "tool_call_count": COUNT},
     ),
-    "aiagent.llm.tool_call": Shape(
+    "aiagent.llm.tool_call": PayloadShape(
         {**_AGENT, "tool_call_index": COUNT, "tool_name": TEXT, "tool_result": MemberType("a value", lambda _: True)},
         {"tool_arguments": OBJECT, "tool_result_preview": TEXT},
     ),
-    "aiagent.workflow.validation_attempt": Shape(
+    "aiagent.workflow.validation_attempt": PayloadShape(
         {**_AGENT, "attempt": POSITIVE, "max_attempts": COUNT, "is_valid": BOOLEAN},
         {"errors": TEXTS, "workflow_id": TEXT, "human_review_reason": TEXT, "is_final_attempt": BOOLEAN},
     ),
-    "aiagent.enrichment.completed": Shape(
+    "aiagent.enrichment.completed": PayloadShape(
         {
             **_AGENT,
             "root_owner_kind": TEXT,
@@ -311,47 +311,49 @@ PAYLOADS: Mapping[str, Shape] = {
             "remediation_history_fetched": BOOLEAN,
         }
     ),
-    "aiagent.enrichment.failed": Shape(
+    "aiagent.enrichment.failed": PayloadShape(
         {**_AGENT, "reason": TEXT, "detail": TEXT, "affected_resource_kind": TEXT, "affected_resource_name": TEXT}
     ),
-    "aiagent.rca.complete": Shape({**_AGENT, "response_data": RESPONSE}),
-    "aiagent.response.complete": Shape({**_AGENT, "response_data": RESPONSE}),
-    "aiagent.response.failed": Shape({**_AGENT, "error_message": TEXT, "phase": TEXT}),
-    "aianalysis.rego.evaluation": Shape({"outcome": TEXT, "degraded": BOOLEAN, "duration_ms": COUNT, "reason": TEXT}),
-    "orchestrator.approval.requested": Shape(_REQUEST, _APPROVAL),
-    "orchestrator.approval.approved": Shape(_REQUEST, _APPROVAL),
-    "orchestrator.approval.rejected": Shape(_REQUEST, _APPROVAL),
-    REMEDIATION_STARTED: Shape(_REQUEST, _REMEDIATION),
-    "orchestrator.lifecycle.completed": Shape(_REQUEST, {"outcome": LIFECYCLE_OUTCOME}),
-    "orchestrator.lifecycle.failed": Shape(_REQUEST, {"outcome": LIFECYCLE_OUTCOME}),
-    "effectiveness.assessment.scheduled": Shape(_ASSESSMENT),
-    "effectiveness.health.assessed": Shape(_ASSESSMENT, {**_MEASURED, "health_checks": OBJECT}),
-    "effectiveness.hash.computed": Shape(
+    "aiagent.rca.complete": PayloadShape({**_AGENT, "response_data": RESPONSE}),
+    "aiagent.response.complete": PayloadShape({**_AGENT, "response_data": RESPONSE}),
+    "aiagent.response.failed": PayloadShape({**_AGENT, "error_message": TEXT, "phase": TEXT}),
+    "aianalysis.rego.evaluation": PayloadShape(
+        {"outcome": TEXT, "degraded": BOOLEAN, "duration_ms": COUNT, "reason": TEXT}
+    ),
+    "orchestrator.approval.requested": PayloadShape(_REQUEST, _APPROVAL),
+    "orchestrator.approval.approved": PayloadShape(_REQUEST, _APPROVAL),
+    "orchestrator.approval.rejected": PayloadShape(_REQUEST, _APPROVAL),
+    REMEDIATION_STARTED: PayloadShape(_REQUEST, _REMEDIATION),
+    "orchestrator.lifecycle.completed": PayloadShape(_REQUEST, {"outcome": LIFECYCLE_OUTCOME}),
+    "orchestrator.lifecycle.failed": PayloadShape(_REQUEST, {"outcome": LIFECYCLE_OUTCOME}),
+    "effectiveness.assessment.scheduled": PayloadShape(_ASSESSMENT),
+    "effectiveness.health.assessed": PayloadShape(_ASSESSMENT, {**_MEASURED, "health_checks": OBJECT}),
+    "effectiveness.hash.computed": PayloadShape(
         _ASSESSMENT, {"pre_remediation_spec_hash": TEXT, "post_remediation_spec_hash": TEXT, "hash_match": BOOLEAN}
     ),
-    "effectiveness.alert.assessed": Shape(_ASSESSMENT, {**_MEASURED, "alert_resolution": OBJECT}),
-    "effectiveness.metrics.assessed": Shape(_ASSESSMENT, {**_MEASURED, "metric_deltas": OBJECT}),
-    "effectiveness.assessment.completed": Shape(_ASSESSMENT, {"reason": TEXT}),
-    "inquest.case.fact": Shape({**_AGENT, "payload": OBJECT}),
-    CASE_ENDED: Shape(
+    "effectiveness.alert.assessed": PayloadShape(_ASSESSMENT, {**_MEASURED, "alert_resolution": OBJECT}),
+    "effectiveness.metrics.assessed": PayloadShape(_ASSESSMENT, {**_MEASURED, "metric_deltas": OBJECT}),
+    "effectiveness.assessment.completed": PayloadShape(_ASSESSMENT, {"reason": TEXT}),
+    "inquest.case.fact": PayloadShape({**_AGENT, "payload": OBJECT}),
+    CASE_ENDED: PayloadShape(
         {**_AGENT, "owner": TEXT, "playbooks": TEXTS, "category": TEXT, "check": TEXT, "ended_at": TEXT},
         {"action": TEXT},
     ),
-    FEEDBACK_GIVEN: Shape({**_AGENT, "rr_name": TEXT, "verdict": VERDICT, "by": TEXT}, {"cause": TEXT}),
-    "inquest.approval.voided": Shape(
+    FEEDBACK_GIVEN: PayloadShape({**_AGENT, "rr_name": TEXT, "verdict": VERDICT, "by": TEXT}, {"cause": TEXT}),
+    "inquest.approval.voided": PayloadShape(
         {**_REQUEST, "rar_name": TEXT, "workflow_id": TEXT, "reason": TEXT},
         {"decided_by": TEXT, "message": TEXT, "approved_digest": TEXT, "found_digest": TEXT},
     ),
-    "inquest.guardrail.tripped": Shape({**_AGENT, "guard": TEXT, "budget": OBJECT}),
-    "inquest.injection.suspected": Shape({**_AGENT, "evidence_id": TEXT}),
-    "workflow.catalog.actions_listed": Shape(_CATALOGUE),
-    "workflow.catalog.workflows_listed": Shape(_CATALOGUE),
-    "workflow.catalog.workflow_retrieved": Shape(_CATALOGUE),
-    "workflow.catalog.selection_validated": Shape(_CATALOGUE),
-    "datastorage.workflow.created": Shape(
+    "inquest.guardrail.tripped": PayloadShape({**_AGENT, "guard": TEXT, "budget": OBJECT}),
+    "inquest.injection.suspected": PayloadShape({**_AGENT, "evidence_id": TEXT}),
+    "workflow.catalog.actions_listed": PayloadShape(_CATALOGUE),
+    "workflow.catalog.workflows_listed": PayloadShape(_CATALOGUE),
+    "workflow.catalog.workflow_retrieved": PayloadShape(_CATALOGUE),
+    "workflow.catalog.selection_validated": PayloadShape(_CATALOGUE),
+    "datastorage.workflow.created": PayloadShape(
         {"workflow_id": TEXT, "workflow_name": TEXT, "version": TEXT, "status": TEXT}
     ),
-    "datastorage.workflow.updated": Shape({"workflow_id": TEXT, "updated_fields": OBJECT}),
+    "datastorage.workflow.updated": PayloadShape({"workflow_id": TEXT, "updated_fields": OBJECT}),
 }
 
 

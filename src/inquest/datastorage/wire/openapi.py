@@ -14,7 +14,7 @@ from typing import Any, Final
 from inquest import __version__
 from inquest.datastorage.domain import similarity
 from inquest.datastorage.wire import audit_events, parameters, types
-from inquest.datastorage.wire.audit_events import MOST_EVENTS_IN_A_BATCH, PAYLOADS, MemberType, Shape
+from inquest.datastorage.wire.audit_events import MOST_EVENTS_IN_A_BATCH, PAYLOADS, MemberType, PayloadShape
 from inquest.serving.problems import TITLES
 
 Schema = dict[str, Any]
@@ -187,7 +187,7 @@ def _envelope() -> Schema:
 _COUNTS: Final = optional({"type": "integer", "minimum": 0, "maximum": 2**31 - 1})
 
 
-def _payload(name: str, kind: Shape) -> Schema:
+def _payload(name: str, kind: PayloadShape) -> Schema:
     known = {member: _member(of) for member, of in {**kind.optional, **kind.required}.items()}
     required = ["event_type", *kind.required]
     return {"type": "object", "required": required, "properties": {**known, "event_type": {"const": name}}}

@@ -33,7 +33,7 @@ from inquest.gather.snapshot.entries import (
     NOTHING,
     Answer,
     EntryRow,
-    Found,
+    ListedItems,
     SnapshotEntry,
     assemble_snapshot,
     items_of,
@@ -212,7 +212,7 @@ class _Taking:
         scene, answer = self._scene, self._scene.answers[row.read]
         about = {"in": place} if (place := place_of(row, scene)) else {}
         read = row.read.removeprefix(f"{NEIGHBOUR} ") if scene.is_about_namespace else row.read
-        if row.kind == "Event" and isinstance(answer, Found):
+        if row.kind == "Event" and isinstance(answer, ListedItems):
             return await events.show_events(self._desk, read, answer, about, MAX_OTHER_EVENTS)
         kept = keep_named(answer, lambda found: row.keep(found, scene))
         rest = [name_of(found) for found in items_of(answer) if not row.keep(found, scene)]

@@ -35,7 +35,7 @@ ALL_NAMESPACES: Final = "all namespaces"
 
 
 @dataclass(frozen=True)
-class Found:
+class ListedItems:
     """Items of one listing; `complete` is False when there are more."""
 
     items: tuple[Json, ...]
@@ -47,17 +47,17 @@ class Found:
     origin: Origin | None = None
     """What was listed, whatever is chosen from it."""
 
-    def only(self, wanted: Callable[[Json], bool]) -> Found:
+    def only(self, wanted: Callable[[Json], bool]) -> ListedItems:
         return replace(self, items=tuple(item for item in self.items if wanted(item)))
 
 
-Answer = Found | ReadError
-NOTHING: Final = Found(())
+Answer = ListedItems | ReadError
+NOTHING: Final = ListedItems(())
 
 
 def items_of(answer: Answer) -> tuple[Json, ...]:
     """What was read; nothing where the read failed."""
-    return answer.items if isinstance(answer, Found) else ()
+    return answer.items if isinstance(answer, ListedItems) else ()
 
 
 def keep_named(answer: Answer, wanted: Callable[[Json], bool]) -> Answer:

@@ -14,7 +14,7 @@ from inquest.gather.snapshot.entries import (
     NOTHING,
     Answer,
     EntryRow,
-    Found,
+    ListedItems,
     SnapshotEntry,
     gap_entry,
     listing_entries,
@@ -83,7 +83,7 @@ def concerns(event: Json, scene: ClusterState) -> bool:
 
 
 async def show_events(
-    reader: SnapshotReader, read: str, events: Found, about: Mapping[str, str], most: int
+    reader: SnapshotReader, read: str, events: ListedItems, about: Mapping[str, str], most: int
 ) -> Sequence[SnapshotEntry]:
     """The newest, as many as may be kept."""
     newest = sorted(sorted(events.items, key=name_of), key=event_time, reverse=True)

@@ -19,7 +19,7 @@ from inquest.core.evidence.evidence import Json
 from inquest.errors import Forbidden
 from inquest.gather.snapshot import logs
 from inquest.gather.snapshot.context import ReadError
-from inquest.gather.snapshot.entries import NOTHING, Answer, Found, SnapshotEntry, gap_entry, items_of, keep_named
+from inquest.gather.snapshot.entries import NOTHING, Answer, ListedItems, SnapshotEntry, gap_entry, items_of, keep_named
 from inquest.gather.snapshot.events import show_events
 from inquest.gather.snapshot.limits import MAX_CARRIERS, MAX_OTHER_EVENTS
 from inquest.gather.snapshot.neighbours import climb_owner
@@ -52,7 +52,7 @@ async def rival_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[S
     rivals = keep_named(
         found, lambda each: namespace_of(each) != scene.namespace and not hosts.isdisjoint(_hosts([each]))
     )
-    whole = Found(rivals.items, rivals.complete) if isinstance(rivals, Found) else rivals
+    whole = ListedItems(rivals.items, rivals.complete) if isinstance(rivals, ListedItems) else rivals
     return await reader.show(RIVALS, whole, {"with": ", ".join(sorted(hosts))}, most=MAX_CARRIERS)
 
 
@@ -140,5 +140,5 @@ async def _accused(reader: SnapshotReader, said: Iterable[SnapshotEntry]) -> Seq
         return ()
     found = await reader.list("Ingress", "networking.k8s.io/v1")
     kept = keep_named(found, lambda each: any(holds_word(text, words) for text in annotations_of(each).values()))
-    whole = Found(kept.items, kept.complete) if isinstance(kept, Found) else kept
+    whole = ListedItems(kept.items, kept.complete) if isinstance(kept, ListedItems) else kept
     return await reader.show(f"{CARRIER} routes", whole, {"with": ", ".join(words)}, most=MAX_CARRIERS)

@@ -22,7 +22,7 @@ from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json
 from inquest.errors import Forbidden
 from inquest.gather.snapshot.context import ReadError
-from inquest.gather.snapshot.entries import Found, SnapshotEntry, gap_entry, items_of, keep_named
+from inquest.gather.snapshot.entries import ListedItems, SnapshotEntry, gap_entry, items_of, keep_named
 from inquest.gather.snapshot.events import show_events
 from inquest.gather.snapshot.limits import (
     MAX_BEYOND,
@@ -170,7 +170,7 @@ async def _around(reader: SnapshotReader, namespace: str) -> Sequence[SnapshotEn
     asleep = keep_named(deployments, lambda found: (found.get("spec") or {}).get("replicas") == 0)
     told: Sequence[SnapshotEntry] = (
         await show_events(reader, "neighbour events behind", warnings, about, MAX_BEYOND)
-        if isinstance(warnings, Found)
+        if isinstance(warnings, ListedItems)
         else await reader.show("neighbour events behind", warnings, about)
     )
     return (

@@ -15,7 +15,7 @@ from inquest.gather.snapshot.context import MAX_PARALLEL, ReadError, tolerate
 from inquest.gather.snapshot.entries import (
     Answer,
     EntryRow,
-    Found,
+    ListedItems,
     SnapshotEntry,
     gap_entry,
     listing_entries,
@@ -53,7 +53,7 @@ class SnapshotReader:
         read = self._items(kind, api_version, namespace, labels, fields, most or MAX_LISTED)
         found = await self._bounded(read, f"list {kind} in {namespace or 'all namespaces'}")
         if isinstance(found, ReadError) and isinstance(found.error, UnknownKind):
-            return Found((), unserved=f"{kind} ({api_version})")
+            return ListedItems((), unserved=f"{kind} ({api_version})")
         return found
 
     async def list_word(self, plural: str, group: str, namespace: str) -> Answer:
@@ -61,23 +61,25 @@ class SnapshotReader:
         word = f"{plural}.{group}" if group else plural
         return await self.list(word, "" if group else "v1", namespace)
 
-    async def _items(self, kind: str, api_version: str, namespace: str, labels: str, fields: str, limit: int) -> Found:
+    async def _items(
+        self, kind: str, api_version: str, namespace: str, labels: str, fields: str, limit: int
+    ) -> ListedItems:
         resolved = await self._cluster.kind(kind, api_version)
         found = await self._cluster.list(resolved, namespace, labels=labels, fields=fields, limit=limit)
         items = tuple(named(item, resolved.kind, resolved.api_version) for item in found.items)
         is_whole = found.complete and not labels and not fields
         whole = whole_listing(resolved.kind, namespace, items) if is_whole else None
-        return Found(items, found.complete, whole, origin=Origin(namespace, resolved.kind, resolved.api_version))
+        return ListedItems(items, found.complete, whole, origin=Origin(namespace, resolved.kind, resolved.api_version))
 
     async def get(self, kind: str, api_version: str, name: str, namespace: str = "") -> Answer:
         """One object; one that is not there is a failure with NotFound."""
         return await self._bounded(self._got(kind, api_version, name, namespace), f"get {kind}/{name}")
 
-    async def _got(self, kind: str, api_version: str, name: str, namespace: str) -> Found:
+    async def _got(self, kind: str, api_version: str, name: str, namespace: str) -> ListedItems:
         resolved = await self._cluster.kind(kind, api_version)
         found = named(await self._cluster.get(resolved, name, namespace), kind, api_version)
         self.seen.append(found)
-        return Found((found,))
+        return ListedItems((found,))
 
     async def _log(self, namespace: str, pod: str, container: str, previous: bool) -> str:
         where = (self._cluster, namespace, pod, container)
@@ -199,7 +201,7 @@ class SnapshotReader:
 
 
 def _origins(
-    answer: Found, objects: Sequence[Json], about: Mapping[str, str], *, named: bool
+    answer: ListedItems, objects: Sequence[Json], about: Mapping[str, str], *, named: bool
 ) -> tuple[Origin, ...] | None:
     """Of the objects; of the whole listing too where the entry says more of it than they do."""
     shown = origins_of(objects)

@@ -16,7 +16,7 @@ from inquest.gather.snapshot.context import ReadError
 from inquest.gather.snapshot.entries import (
     NOTHING,
     Answer,
-    Found,
+    ListedItems,
     SnapshotEntry,
     gap_entry,
     gap_part,
@@ -51,7 +51,7 @@ async def _link(
     reader: SnapshotReader, read: str, found: Json | None, about: Mapping[str, str], chain: OwnerChain
 ) -> Sequence[SnapshotEntry]:
     if found is not None:
-        return await reader.show(read, Found((found,)), about, pages=_OWNER_PAGES)
+        return await reader.show(read, ListedItems((found,)), about, pages=_OWNER_PAGES)
     gaps = (gap for gap in chain.gaps if about["object"] in gap.what)
     return (gap_part(read, about, next(gaps, Gap(f"get {about['object']}", "not read"))),)
 
@@ -64,7 +64,7 @@ async def read_pods(reader: SnapshotReader, chain: OwnerChain, namespace: str) -
     if not namespace:
         return await _selected(reader, chain), NOTHING
     others = await reader.list("Pod", "v1", namespace)
-    is_enough = isinstance(others, Found) and others.complete
+    is_enough = isinstance(others, ListedItems) and others.complete
     return (NOTHING if is_enough else await _labelled(reader, chain, namespace)), others
 
 
@@ -79,7 +79,7 @@ async def _labelled(reader: SnapshotReader, chain: OwnerChain, namespace: str) -
     found = chain.root_object or {}
     selector = selector_text(found) if found else ""
     if chain.root.kind == "Pod":
-        return Found((found,) if found else ())
+        return ListedItems((found,) if found else ())
     if not selector:
         return NOTHING
     return await reader.list("Pod", "v1", namespace, labels=selector)
@@ -94,11 +94,13 @@ def sorted_out(chain: OwnerChain, selected: Answer, others: Answer, look: Look) 
     if isinstance(others, ReadError) and not mine:
         return TargetPods(others, others)
     complete = _is_complete(others) if selected is NOTHING else selected.complete
-    return TargetPods(Found(mine, complete, origin=others.origin if isinstance(others, Found) else None), others)
+    return TargetPods(
+        ListedItems(mine, complete, origin=others.origin if isinstance(others, ListedItems) else None), others
+    )
 
 
 def _is_complete(answer: Answer) -> bool:
-    return isinstance(answer, Found) and answer.complete
+    return isinstance(answer, ListedItems) and answer.complete
 
 
 def _is_mine(pod: Json, chain: OwnerChain, look: Look) -> bool:
@@ -200,7 +202,7 @@ async def revision_parts(reader: SnapshotReader, scene: ClusterState) -> Sequenc
     newest = sorted(owned.items, key=number_of, reverse=True)
     owners = {controller_of(pod).get("name") for pod in scene.pods.mine}
     wanted = [*newest[:REVISIONS], *(each for each in newest[REVISIONS:] if name_of(each) in owners)]
-    shown = await reader.show("revisions", Found(tuple(wanted), owned.complete), about, most=MAX_ROWS)
+    shown = await reader.show("revisions", ListedItems(tuple(wanted), owned.complete), about, most=MAX_ROWS)
     two = await reader.clean(newest[:REVISIONS])
     return (*shown, *_difference(two, number_of, content_of, about))
 
@@ -208,8 +210,8 @@ async def revision_parts(reader: SnapshotReader, scene: ClusterState) -> Sequenc
 async def _listed_revisions(reader: SnapshotReader, scene: ClusterState, kind: str, found: Json) -> Answer:
     """ReplicaSets stand in the table already."""
     known = scene.answers.get("neighbour replica sets")
-    if kind == "ReplicaSet" and isinstance(known, Found) and known.complete:
-        return Found(known.items)
+    if kind == "ReplicaSet" and isinstance(known, ListedItems) and known.complete:
+        return ListedItems(known.items)
     return await reader.list(kind, "apps/v1", scene.namespace, labels=selector_text(found))
 
 

@@ -67,7 +67,7 @@ class Arguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Nothing(Arguments):
+class NoArguments(Arguments):
     """No arguments."""
 
 

@@ -331,7 +331,7 @@ async def kubectl_top_pods(context: ToolContext, given: args.TopPods) -> Output:
     return _usage_table(["NAMESPACE", "NAME", "CPU", "MEMORY"], rows, listing, {"namespace": namespace})
 
 
-async def kubectl_top_nodes(context: ToolContext, given: args.Nothing) -> Output:
+async def kubectl_top_nodes(context: ToolContext, given: args.NoArguments) -> Output:
     """CPU and memory of nodes."""
     kind = await context.backends.cluster.kind("NodeMetrics", METRICS)
     listing = await context.backends.cluster.list(kind, "", limit=TABLE_ROWS)

@@ -202,7 +202,7 @@ async def get_metric_metadata(context: ToolContext, given: args.MetricArguments)
     return await _told(context, reading, empty=not reading.data, said=_seen(window))
 
 
-async def list_prometheus_rules(context: ToolContext, given: args.Nothing) -> Output:
+async def list_prometheus_rules(context: ToolContext, given: args.NoArguments) -> Output:
     """Rules, and which of them fire for this case."""
     reading = await _metrics(context).rules(_namespaces(context))
     return await _told(context, reading, empty=not reading.data["groups"], said={})

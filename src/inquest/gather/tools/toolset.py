@@ -84,7 +84,7 @@ READ: Final = (
         kubernetes.kubectl_previous_logs,
     ),
     Tool("kubectl_top_pods", "CPU and memory that pods use now.", args.TopPods, kubernetes.kubectl_top_pods),
-    Tool("kubectl_top_nodes", "CPU and memory that nodes use now.", args.Nothing, kubernetes.kubectl_top_nodes),
+    Tool("kubectl_top_nodes", "CPU and memory that nodes use now.", args.NoArguments, kubernetes.kubectl_top_nodes),
     Tool(
         "kubectl_memory_requests",
         "Memory requests of pods, largest first.",
@@ -146,7 +146,7 @@ STACK: Final = (
     _of_metrics(
         "list_prometheus_rules",
         "Alerting and recording rules, with the alerts that fire for this case.",
-        args.Nothing,
+        args.NoArguments,
         monitoring.list_prometheus_rules,
     ),
     _of_metrics(

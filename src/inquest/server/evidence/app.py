@@ -20,7 +20,7 @@ from inquest.errors import InquestError, NotFound, NotRecorded, RateLimited, Ret
 from inquest.ports.process import Clock
 from inquest.server.evidence.caller import FrontProxy, User, caller_of
 from inquest.server.evidence.case_files import CaseReader, Told
-from inquest.server.evidence.rights import KindWords, ReaderRights, Reviews
+from inquest.server.evidence.rights import AccessQuestions, KindWords, ReaderRights
 from inquest.server.intake.limits import NoticeBudget, RequestSlots
 from inquest.serving.http import CALLER
 from inquest.serving.problems import Problem
@@ -66,7 +66,7 @@ class EvidenceService:
     """What all requests share."""
 
     case_reader: CaseReader
-    reviews: Reviews
+    reviews: AccessQuestions
     kinds: KindWords
     clock: Clock
     proxy: Callable[[], FrontProxy]
@@ -76,7 +76,7 @@ class EvidenceService:
 
 def create_app(reading: EvidenceService) -> Starlette:
     """The aggregated API; whoever is not the API server gets 401 for everything."""
-    rates = Rates(reading.clock)
+    rates = ReaderRates(reading.clock)
     one = f"{ROOT}/namespaces/{{namespace}}/{EVIDENCE_RESOURCE}/{{name}}"
     routes = [
         Route(ROOT, _discovery(reading), methods=["GET"]),
@@ -127,7 +127,7 @@ def _discovery(reading: EvidenceService) -> Callable[[Request], Any]:
     return resources
 
 
-def _answering(reading: EvidenceService, rates: Rates, way: EvidenceRoute) -> Callable[[Request], Any]:
+def _answering(reading: EvidenceService, rates: ReaderRates, way: EvidenceRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         user = _caller(reading, request)
         namespace, name = request.path_params["namespace"], request.path_params["name"]
@@ -145,7 +145,7 @@ def _answering(reading: EvidenceService, rates: Rates, way: EvidenceRoute) -> Ca
     return answer
 
 
-class Rates:
+class ReaderRates:
     """A rate for each reader, so that one does not take the others' turn; whoever read longest ago gives way."""
 
     def __init__(self, clock: Clock) -> None:

@@ -17,7 +17,7 @@ WHOLE: Final = Access("get", "*", "*")
 LOGS: Final = ("get", "", "pods", "log")
 
 
-class Reviews(Protocol):
+class AccessQuestions(Protocol):
     """One question about somebody else; an InquestError says that there is no answer."""
 
     async def may(self, user: User, access: Access, name: str = "") -> bool: ...
@@ -32,7 +32,7 @@ class KindWords(Protocol):
 class ReaderRights:
     """Of one reader, for one answer: each question is asked once."""
 
-    def __init__(self, reviews: Reviews, kinds: KindWords, user: User) -> None:
+    def __init__(self, reviews: AccessQuestions, kinds: KindWords, user: User) -> None:
         self._reviews, self._kinds, self._user = reviews, kinds, user
         self._known: dict[Access, bool] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)

@@ -17,7 +17,7 @@ from inquest.ports.process import Clock
 from inquest.server.evidence.app import EvidenceService, create_app
 from inquest.server.evidence.caller import NAME, NAMESPACE, FrontProxy, front_proxy
 from inquest.server.evidence.case_files import CaseReader
-from inquest.server.evidence.rights import KindWords, Reviews
+from inquest.server.evidence.rights import AccessQuestions, KindWords
 from inquest.serving.http import Certificate, serve_app
 from inquest.settings.server import EvidenceSettings
 
@@ -34,7 +34,12 @@ class EvidenceServer:
     """Open once it is known how the API server is recognised; until then, and without that, nobody is answered."""
 
     def __init__(
-        self, case_reader: CaseReader, reviews: Reviews, kinds: KindWords, clock: Clock, settings: EvidenceSettings
+        self,
+        case_reader: CaseReader,
+        reviews: AccessQuestions,
+        kinds: KindWords,
+        clock: Clock,
+        settings: EvidenceSettings,
     ) -> None:
         self._desk, self._clock, self._settings = case_reader, clock, settings
         self._proxy: FrontProxy | None = None

@@ -22,9 +22,18 @@ from inquest.controllers.ports import INVESTIGATION, SIGNAL, ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.controllers.status import publish_status, redact_object
 from inquest.core.redaction.redacted import Redacted
-from inquest.core.signals.alertmanager import MOST_WORDS, Again, is_open, seen_again, sighted_again
+from inquest.core.signals.alertmanager import MOST_WORDS, RepeatedNotice, is_open, seen_again, sighted_again
 from inquest.core.signals.events import ONE_SIGNAL, onset_again
-from inquest.core.signals.payload import Dropped, Firing, RefusedPayload, Resolved, ServedKind, Sighting, Told, fit_spec
+from inquest.core.signals.payload import (
+    DroppedEvent,
+    EventSighting,
+    Firing,
+    RefusedPayload,
+    Resolved,
+    ServedKind,
+    Told,
+    fit_spec,
+)
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, DefiniteAnswer, Forbidden, Invalid, NotFound
 from inquest.ports.kubernetes import Json
 
@@ -69,7 +78,7 @@ class IntakeHandler:
         """Make, count or resolve a Signal."""
         if isinstance(told, RefusedPayload):
             return Receipt(400, "refused", field=told.field, rule=told.rule)
-        if isinstance(told, Dropped):
+        if isinstance(told, DroppedEvent):
             return Receipt(200, "dropped", message=told.why)
         try:
             async for attempt in stamina.retry_context(on=Conflict, attempts=SWAP_TRIES, wait_max=1.0):
@@ -90,7 +99,7 @@ class IntakeHandler:
             return await self._again(await self._there(told.name), None)
         return Receipt(201, "created", told.name)
 
-    async def _sighted(self, told: Firing, sighting: Sighting) -> Receipt:
+    async def _sighted(self, told: Firing, sighting: EventSighting) -> Receipt:
         """The Signal of a target and reason that is open is joined; one that has just ended holds further ones off."""
         known = await self._of_event(told, sighting)
         if known and is_open(known[0]):
@@ -107,7 +116,7 @@ class IntakeHandler:
             await self._again(await self._there(new.name), sighting)
         return Receipt(201, "created", new.name)
 
-    async def _of_event(self, told: Firing, sighting: Sighting) -> list[Signal]:
+    async def _of_event(self, told: Firing, sighting: EventSighting) -> list[Signal]:
         """Signals of this target and reason, the newest first: the label, which anybody may set, only finds them."""
         labels = f"{EVENT_LABEL}={sighting.key}"
         found = parse_objects(Signal, await self._house.status.list(SIGNAL, self._house.namespace, labels=labels))
@@ -131,9 +140,9 @@ class IntakeHandler:
             raise Conflict(f"{name} has just gone")
         return found
 
-    async def _again(self, found: Signal, sighting: Sighting | None) -> Receipt:
+    async def _again(self, found: Signal, sighting: EventSighting | None) -> Receipt:
         name, now, ended = found.name, await self._house.now(), await self._has_ended(found)
-        again: Again | None = (
+        again: RepeatedNotice | None = (
             sighted_again(found, sighting, case_ended=ended)
             if sighting is not None
             else seen_again(found, now, case_ended=ended)

@@ -23,7 +23,7 @@ from async_lru import alru_cache
 from inquest.api.refs import TargetRef
 from inquest.controllers.ports import EVENT, NAMESPACE, ControllerPorts
 from inquest.core.signals.events import ONE_SIGNAL, read_event, waits_until
-from inquest.core.signals.payload import Dropped, Firing, IntakeContext
+from inquest.core.signals.payload import DroppedEvent, Firing, IntakeContext
 from inquest.core.signals.scope import is_managed
 from inquest.core.signals.triage_input import BUILT_IN_NOISE
 from inquest.errors import InquestError, NotFound
@@ -238,7 +238,7 @@ class EventWatch:
         if isinstance(told, Firing) and told.content.name not in (*BUILT_IN_NOISE, *chosen.triage.noise):
             self._lookout.saw(told, now)
         elif not isinstance(told, Firing):
-            INTAKE_NOTICES.labels(WAY, "dropped" if isinstance(told, Dropped) else "refused").inc()
+            INTAKE_NOTICES.labels(WAY, "dropped" if isinstance(told, DroppedEvent) else "refused").inc()
         INTAKE_EVENTS_HELD.set(len(self._lookout))
 
     # --- telling ------------------------------------------------------------------------------------------------

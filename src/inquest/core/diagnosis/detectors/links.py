@@ -49,7 +49,7 @@ _FLUX: Final = (
 
 
 @dataclass(frozen=True)
-class Reached:
+class LinkedObject:
     """A thing that something rests on: how many steps away, and the words of the way."""
 
     depth: int
@@ -67,33 +67,33 @@ class Links:
 
     homes: Mapping[Key, Key]
     needs: Mapping[Key, tuple[Need, ...]]
-    known: dict[Key, Mapping[Key, Reached]] = field(default_factory=dict)
+    known: dict[Key, Mapping[Key, LinkedObject]] = field(default_factory=dict)
 
     def home(self, ref: TargetRef) -> Key:
         """What stands for an object: the topmost owner that was read, else itself."""
         key = key_of(ref)
         return self.homes.get(key, key)
 
-    def reach(self, start: Key) -> Mapping[Key, Reached]:
+    def reach(self, start: Key) -> Mapping[Key, LinkedObject]:
         """Everything that this rests on, near things first; itself is not in it."""
         if start not in self.known:
             self.known[start] = _walk(start, self.needs)
         return self.known[start]
 
-    def between(self, symptom: TargetRef, cause: TargetRef) -> Reached | None:
+    def between(self, symptom: TargetRef, cause: TargetRef) -> LinkedObject | None:
         """How the first rests on the second; None where it does not, as far as is known."""
         return self.reach(self.home(symptom)).get(self.home(cause))
 
 
-def _walk(start: Key, needs: Mapping[Key, tuple[Need, ...]]) -> dict[Key, Reached]:
-    found: dict[Key, Reached] = {start: Reached(0, ())}
+def _walk(start: Key, needs: Mapping[Key, tuple[Need, ...]]) -> dict[Key, LinkedObject]:
+    found: dict[Key, LinkedObject] = {start: LinkedObject(0, ())}
     queue = deque([start])
     while queue:
         here = queue.popleft()
         so_far = found[here]
         for key, word in needs.get(here, ()) if so_far.depth < MAX_DEPTH else ():
             if key not in found:
-                found[key] = Reached(so_far.depth + 1, (*so_far.way, word))
+                found[key] = LinkedObject(so_far.depth + 1, (*so_far.way, word))
                 queue.append(key)
     del found[start]
     return found

@@ -15,7 +15,7 @@ from typing import Final
 from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.diagnosis.categories import SYMPTOMS
 from inquest.core.diagnosis.detectors.causality import CLUSTER, CRASHES, FINE, NODE, explains, node_of
-from inquest.core.diagnosis.detectors.links import Links, Reached, links
+from inquest.core.diagnosis.detectors.links import LinkedObject, Links, links
 from inquest.core.diagnosis.detectors.workload_reading import Key, key_of
 from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -128,7 +128,7 @@ class Ranking:
             own |= {key for key in where.needs if key[1] == snapshot.target.name}
         return cls(snapshot, where, frozenset(own))
 
-    def relation(self, finding: Finding) -> tuple[str, Reached | None]:
+    def relation(self, finding: Finding) -> tuple[str, LinkedObject | None]:
         """How a finding stands to the Signal's target."""
         target, home = self.snapshot.target, self.where.home(finding.object)
         if home in self.homes or (target.kind == "Namespace" and _in_namespace(finding, target.name)):
@@ -329,7 +329,7 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 
 
-def _placed(view: Ranking, finding: Finding, relation: str, reached: Reached | None, *, touches: bool) -> str:
+def _placed(view: Ranking, finding: Finding, relation: str, reached: LinkedObject | None, *, touches: bool) -> str:
     """The summary; a cause outside the Signal's own object is named as such."""
     target = view.snapshot.target.display
     if relation == OWN:

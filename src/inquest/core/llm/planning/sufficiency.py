@@ -27,7 +27,7 @@ class Sufficiency(StrEnum):
     STRICT = "strict"
 
 
-class Doubt(StrEnum):
+class SufficiencyDoubt(StrEnum):
     """Why the model is not told that the snapshot may do; the order of the table is that of `DOUBTS`."""
 
     OFF = "Off"
@@ -71,13 +71,13 @@ class Include:
 class Skip:
     """Nothing is said, and why."""
 
-    reason: Doubt
+    reason: SufficiencyDoubt
 
 
 def judge_sufficiency(question: SnapshotQuestion, mode: Sufficiency = Sufficiency.LENIENT) -> Include | Skip:
     """Include a sentence, or skip with the first doubt that holds."""
     if mode is Sufficiency.OFF:
-        return Skip(Doubt.OFF)
+        return Skip(SufficiencyDoubt.OFF)
     doubt = next((reason for reason, holds in DOUBTS if holds(question)), None)
     return Include(TEXTS[mode]) if doubt is None else Skip(doubt)
 
@@ -170,17 +170,17 @@ def _is_stale(question: SnapshotQuestion) -> bool:
     return question.now - question.snapshot.taken_at > question.freshness
 
 
-DOUBTS: Final[tuple[tuple[Doubt, Callable[[SnapshotQuestion], bool]], ...]] = (
-    (Doubt.NO_QUESTION, _is_no_question),
-    (Doubt.NAMED_OBJECT, _names_object),
-    (Doubt.NEEDS_TELEMETRY, _says(_TELEMETRY)),
-    (Doubt.NEEDS_HISTORY, _says(_HISTORY)),
-    (Doubt.WANTS_NOW, _says(_NOW)),
-    (Doubt.JUST_MUTATED, lambda question: question.mutated),
-    (Doubt.NOT_READ_ONLY, _says(_CHANGE)),
-    (Doubt.NOT_LIST_SHAPED, lambda question: not _LIST.search(question.text)),
-    (Doubt.INCOMPLETE, lambda question: not question.snapshot.complete),
-    (Doubt.HAS_ISSUES, _has(lambda flags: bool(flags.issues) or flags.has_issues)),
-    (Doubt.HAS_WARNINGS, _has_any_warning),
-    (Doubt.STALE, _is_stale),
+DOUBTS: Final[tuple[tuple[SufficiencyDoubt, Callable[[SnapshotQuestion], bool]], ...]] = (
+    (SufficiencyDoubt.NO_QUESTION, _is_no_question),
+    (SufficiencyDoubt.NAMED_OBJECT, _names_object),
+    (SufficiencyDoubt.NEEDS_TELEMETRY, _says(_TELEMETRY)),
+    (SufficiencyDoubt.NEEDS_HISTORY, _says(_HISTORY)),
+    (SufficiencyDoubt.WANTS_NOW, _says(_NOW)),
+    (SufficiencyDoubt.JUST_MUTATED, lambda question: question.mutated),
+    (SufficiencyDoubt.NOT_READ_ONLY, _says(_CHANGE)),
+    (SufficiencyDoubt.NOT_LIST_SHAPED, lambda question: not _LIST.search(question.text)),
+    (SufficiencyDoubt.INCOMPLETE, lambda question: not question.snapshot.complete),
+    (SufficiencyDoubt.HAS_ISSUES, _has(lambda flags: bool(flags.issues) or flags.has_issues)),
+    (SufficiencyDoubt.HAS_WARNINGS, _has_any_warning),
+    (SufficiencyDoubt.STALE, _is_stale),
 )

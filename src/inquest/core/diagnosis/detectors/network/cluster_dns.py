@@ -9,7 +9,7 @@ from typing import Final
 from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     SYSTEM,
-    Broken,
+    BrokenComponent,
     broken,
     component_pods,
     is_working,
@@ -89,7 +89,7 @@ def _crashing(snapshot: Snapshot) -> Iterator[Finding]:
         yield _of_pods(snapshot, first, len(down))
 
 
-def _of_config(snapshot: Snapshot, config: ObservedObject, trouble: Broken) -> Finding:
+def _of_config(snapshot: Snapshot, config: ObservedObject, trouble: BrokenComponent) -> Finding:
     return platform_finding(
         "cluster_dns",
         "ClusterDNSFailing",
@@ -116,7 +116,7 @@ def _directive(line: str, corefile: str) -> str:
     return lines[int(number[1]) - 1].strip() if number and 0 < int(number[1]) <= len(lines) else line
 
 
-def _of_pods(snapshot: Snapshot, trouble: Broken, count: int) -> Finding:
+def _of_pods(snapshot: Snapshot, trouble: BrokenComponent, count: int) -> Finding:
     said = trouble.line or trouble.word
     more = f": {trouble.line}" if trouble.line else ""
     return platform_finding(

@@ -18,7 +18,7 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     MAX_LINE,
     MAX_LINES,
     SYSTEM,
-    Broken,
+    BrokenComponent,
     broken,
     component_pods,
     owner_of,
@@ -82,7 +82,7 @@ def _stands_in(snapshot: Snapshot, pod: ObservedObject) -> bool:
     return any(other.name != pod.name and is_ready(other.object) for other in others)
 
 
-def _component(snapshot: Snapshot, trouble: Broken) -> Finding:
+def _component(snapshot: Snapshot, trouble: BrokenComponent) -> Finding:
     name, pod = _name_of(trouble.pod), trouble.pod
     said = trouble.line or trouble.word
     more = f": {trouble.line}" if trouble.line else ""

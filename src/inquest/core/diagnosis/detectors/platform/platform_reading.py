@@ -96,7 +96,7 @@ def cite_condition(snapshot: Snapshot, seen: ObservedObject, found: Json) -> tup
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenComponent:
     """A pod of a component that does not do its work, and what it says last."""
 
     pod: ObservedObject
@@ -125,7 +125,7 @@ _BAD: Final = frozenset(
 )
 
 
-def broken(snapshot: Snapshot, pod: ObservedObject) -> Broken | None:
+def broken(snapshot: Snapshot, pod: ObservedObject) -> BrokenComponent | None:
     """Why a pod of a component does not work; None while it does, is being deleted, or has only just begun."""
     status = status_of(pod.object)
     ready = condition_of(status, "Ready")
@@ -137,7 +137,7 @@ def broken(snapshot: Snapshot, pod: ObservedObject) -> Broken | None:
             return _with_words(snapshot, pod, container, word)
     if ready.get("status") == "False" and has_lasted(ready, snapshot.taken_at, UNREADY_GRACE):
         late = next((each for each in containers_of(pod) if not each.is_ready and not each.init), None)
-        return _with_words(snapshot, pod, late, NOT_READY) if late else Broken(pod, None, NOT_READY)
+        return _with_words(snapshot, pod, late, NOT_READY) if late else BrokenComponent(pod, None, NOT_READY)
     return None
 
 
@@ -152,12 +152,12 @@ def _bad_word(container: Container, now: datetime) -> str:
     return str(last.get("reason") or "Error") if just and last.get("exitCode") and not container.is_ready else ""
 
 
-def _with_words(snapshot: Snapshot, pod: ObservedObject, container: Container, word: str) -> Broken:
+def _with_words(snapshot: Snapshot, pod: ObservedObject, container: Container, word: str) -> BrokenComponent:
     for log in logs_of(snapshot, container):
         line = last_words(log.text)
         if line:
-            return Broken(pod, container, word, line, log.evidence)
-    return Broken(pod, container, word)
+            return BrokenComponent(pod, container, word, line, log.evidence)
+    return BrokenComponent(pod, container, word)
 
 
 def last_words(text: str) -> str:

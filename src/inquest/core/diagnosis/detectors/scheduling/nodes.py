@@ -16,7 +16,7 @@ from typing import Final
 from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     NOT_READY,
-    Broken,
+    BrokenComponent,
     broken,
     cite_condition,
     component_pods,
@@ -338,7 +338,7 @@ def _is_lost(snapshot: Snapshot, name: str) -> bool:
     return node is not None and condition_of(status_of(node.object), "Ready").get("status") == "Unknown"
 
 
-def _agent(snapshot: Snapshot, trouble: Broken, category: str, effect: str) -> Finding:
+def _agent(snapshot: Snapshot, trouble: BrokenComponent, category: str, effect: str) -> Finding:
     node = node_of(trouble.pod)
     said = trouble.line or trouble.word
     more = f": {trouble.line}" if trouble.line else ""
