@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from inquest.adapters.kubernetes.transport import Request, TokenBucket, Transport
 from inquest.cli.main import main as inquest
-from inquest.operator import main as operator
+from inquest.operator import process
 
 TICK_SECONDS: Final = 0.01
 """How often the event loop is asked whether it is late."""
@@ -73,7 +73,7 @@ def _note_waits(noted: list[list[Any]]) -> None:
 
 def _note_lag(noted: list[list[Any]]) -> None:
     """How late the event loop was, at each tick."""
-    measure: Callable[[Any], Awaitable[None]] = vars(operator)["measure_lag"]
+    measure: Callable[[Any], Awaitable[None]] = vars(process)["measure_lag"]
 
     async def ticking() -> None:
         while True:
@@ -84,7 +84,7 @@ def _note_lag(noted: list[list[Any]]) -> None:
     async def noting(clock: Any) -> None:
         await asyncio.gather(measure(clock), ticking())
 
-    vars(operator)["measure_lag"] = noting
+    vars(process)["measure_lag"] = noting
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from hack.cache import REPOSITORY, cache_folder
 from hack.golden.model import ScriptedModel
-from hack.golden.output import digest_of_text, output_of, text_of
+from hack.golden.output import DIGITS, digest_of_text, output_of, text_of
 from inquest.api.types import Phase
 from inquest.core.case.journal import dump_fact
 from inquest.core.llm.messages import Invocation
@@ -49,8 +49,8 @@ def main() -> int:
     chosen = parser.parse_args()
     set_up_logging(level="error", form="text", redact=str)
     known = read_digests()
-    found = asyncio.run(told(TENTH if chosen.tenth else 1))
-    keep(found)
+    found = asyncio.run(play_cases(TENTH if chosen.tenth else 1))
+    store_texts(known, found)
     if chosen.check:
         return compare(known, found, whole=not chosen.tenth)
     DIGESTS.write_text("".join(f"{name} {digest_of_text(text)}\n" for name, text in sorted(found.items())))
@@ -76,11 +76,15 @@ def read_digests() -> dict[str, str]:
     return dict(line.split(" ") for line in lines)
 
 
-def keep(found: Mapping[str, str]) -> None:
-    """The texts under their digests."""
+def store_texts(known: Mapping[str, str], found: Mapping[str, str]) -> None:
+    """Keep the texts under their digests: what was said before, and what is said now."""
     TEXTS.mkdir(parents=True, exist_ok=True)
     for name, text in found.items():
-        text_path(name, digest_of_text(text)).write_text(text, encoding="utf-8")
+        now = text_path(name, digest_of_text(text))
+        for path in TEXTS.glob(text_path(name, "?" * DIGITS).name):
+            if path not in (now, text_path(name, known.get(name, ""))):
+                path.unlink()
+        now.write_text(text, encoding="utf-8")
 
 
 def text_path(name: str, digest: str) -> Path:
@@ -97,7 +101,7 @@ def difference(name: str, known: str, text: str) -> Iterator[str]:
     return (f"{line.rstrip()[:MOST_CHARACTERS]}\n" for line in islice(lines, MOST_LINES))
 
 
-async def told(every: int) -> dict[str, str]:
+async def play_cases(every: int) -> dict[str, str]:
     """Case → its text: scenarios without a model and with a scripted one, the example, the cases of the tests."""
     found = {f"tests/{name}": text_of(output) for name, output in written_cases()}
     async for name, output in recorded_cases(every):
@@ -123,10 +127,10 @@ async def with_model(player: Player, folder: Path) -> dict[str, Any]:
     endpoint = player.settings.model.model_copy(update={"name": "golden", "model": "golden"})
     settings = player.settings.model_copy(update={"model": endpoint})
     result = await replace(player, settings=settings, model=model, elapsed=lambda: 0.0).play(folder)
-    return output_of(result.case, tools=offered(model), asked=model.asked)
+    return output_of(result.case, tools=tools_of(model), asked=model.asked)
 
 
-def offered(model: ScriptedModel) -> Offered:
+def tools_of(model: ScriptedModel) -> Offered:
     """The tools of each invocation, as the model was first offered them."""
     first = {asked.phase: asked.tools for asked in reversed(model.asked)}
     return {invocation: first.get(str(invocation), NO_TOOLS[invocation]) for invocation in Invocation}

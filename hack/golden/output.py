@@ -29,6 +29,8 @@ from inquest.presentation.explanation import explanation_of
 from inquest.presentation.tree import case_tree
 from inquest.replay.player import recorded_investigation
 
+DIGITS = 16
+"""Of a digest."""
 UID = "11111111-0000-4000-8000-000000000001"
 
 
@@ -59,7 +61,7 @@ def text_of(output: Any) -> str:
 
 
 def digest_of_text(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
 def plain(value: Any) -> Any:

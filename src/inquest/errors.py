@@ -17,11 +17,12 @@
     │   ├── Invalid          names the field and the rule
     │   ├── Misconfigured
     │   ├── Tampered         a journal that does not hold
+    │   │   └── OlderJournal     one that an earlier version wrote
     │   └── ModelRefused     the model's endpoint refuses for good
     │       └── ContextOverflow   because the conversation is too long for it
     ├── NotRecorded          nobody: a recorded case does not say
     ├── Fenced               nobody here: another replica owns the case
-    └── OutOfTurn            a developer: a fact arrived in a phase that has no place for it
+    └── InvalidTransition    a developer: a fact arrived in a phase that has no place for it
 
 Foreign errors are converted to these at the border of each adapter, with the cause kept.
 """

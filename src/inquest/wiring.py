@@ -501,6 +501,3 @@ def _reviewer(chosen: IntakeSettings, kube: Clients, namespace: str, redactor: R
     mounted = MountedToken(chosen.token_file, redactor.learn)
     mounted.held()
     return mounted
-
-
-__all__ = ["Adapters", "Offer", "Redactor", "door_for_readers", "open_adapters", "open_intake", "watching_events"]

@@ -28,7 +28,7 @@ WHOLE = talk.whole()
 
 
 class Told:
-    """A herald that remembers."""
+    """A notifier that remembers."""
 
     def __init__(self) -> None:
         self.events: list[str] = []

@@ -193,6 +193,3 @@ def _slot(content: Json) -> str:
 
 def _phase(content: Json) -> str:
     return str((content.get("status") or {}).get("phase") or "")
-
-
-__all__ = ["OF_CASES", "PORTS", "Counted", "Counter"]

@@ -254,6 +254,3 @@ def _count_marks(rule: str, before: int, after: str) -> None:
     REDACTIONS.labels(rule).inc(max(0, after.count(MARK) - before))
     if WITHHELD in after:
         REDACTIONS.labels("withheld").inc()
-
-
-__all__ = ["ObservedModel", "ObservedRedactor", "ObservedTools", "TracedPort", "Tracing", "fault_word", "traced_port"]

@@ -79,6 +79,3 @@ class Reconcilers:
             # Deleted while pending: the case makes it again at its next look.
             return None
         return await self.cases.look(namespace, found.spec.investigation_ref.name)
-
-
-__all__ = ["ControllerPorts", "Look", "Reconcilers"]

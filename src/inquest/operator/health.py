@@ -17,7 +17,6 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from inquest.ports.process import Clock
-from inquest.serving.http import metrics_app, serve_app
 from inquest.serving.login import Reviewer
 from inquest.serving.loopback import PrivatePaths
 from inquest.telemetry.metrics import LOOP_LAG
@@ -79,6 +78,3 @@ def _answer(lines: Sequence[HealthLine], verbose: bool) -> Response:
 def _shown(line: HealthLine, fault: str) -> str:
     mark = "+" if not fault else "-" if line.required else "~"
     return f"[{mark}] {line.name}{f': {fault}' if fault else ''}"
-
-
-__all__ = ["HealthLine", "health_app", "measure_lag", "metrics_app", "serve_app"]

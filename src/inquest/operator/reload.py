@@ -106,6 +106,3 @@ def _bytes_of(file: Path) -> bytes | None:
         return file.read_bytes()
     except OSError:
         return None
-
-
-__all__ = ["SettingsFile", "differing", "with_live_of"]

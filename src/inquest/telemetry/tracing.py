@@ -153,16 +153,3 @@ def set_up(chosen: TelemetrySettings, *, version: str, instance: str) -> Callabl
 
 def _nothing() -> None:
     """Nothing was started."""
-
-
-__all__ = [
-    "TRACER",
-    "CaseIds",
-    "export_span",
-    "inside_span",
-    "mark_failed",
-    "open_span",
-    "set_up",
-    "span_id_of",
-    "trace_id_of",
-]

@@ -27,7 +27,7 @@ class Bell:
         return True
 
 
-class House:
+class Ports:
     """A supervisor with bells that the test holds, and the time between them."""
 
     def __init__(self, lacking: list[frozenset[str]] | None = None) -> None:
@@ -58,7 +58,7 @@ class House:
 
 
 async def test_an_end_is_followed_by_a_new_beginning_with_growing_pauses() -> None:
-    ports = House()
+    ports = Ports()
     await settled()
     for _ in range(7):
         ports.bells[-1].ended.set()
@@ -74,7 +74,7 @@ async def test_an_end_is_followed_by_a_new_beginning_with_growing_pauses() -> No
 
 
 async def test_pauses_double_up_to_fifteen_seconds() -> None:
-    ports = House()
+    ports = Ports()
     pauses = []
     for _ in range(6):
         await settled()
@@ -89,7 +89,7 @@ async def test_pauses_double_up_to_fifteen_seconds() -> None:
 
 
 async def test_a_silent_watch_is_replaced_and_three_times_in_five_minutes_is_unhealthy() -> None:
-    ports = House()
+    ports = Ports()
     for restart in range(3):
         await settled()
         assert ports.supervisor.alive(), restart
@@ -103,7 +103,7 @@ async def test_a_silent_watch_is_replaced_and_three_times_in_five_minutes_is_unh
 
 
 async def test_no_first_list_within_a_minute_begins_anew() -> None:
-    ports = House()
+    ports = Ports()
     await ports.clock.advance(59)
     assert len(ports.bells) == 1
     assert ports.supervisor.unready() == "the first list is not through yet"
@@ -115,7 +115,7 @@ async def test_no_first_list_within_a_minute_begins_anew() -> None:
 
 
 async def test_other_namespaces_are_watched_by_another_incarnation_and_the_same_ones_by_the_same() -> None:
-    ports = House()
+    ports = Ports()
     ports.places = ("home", "shop")
     await ports.clock.advance(20)
     assert len(ports.bells) == 1
@@ -129,7 +129,7 @@ async def test_other_namespaces_are_watched_by_another_incarnation_and_the_same_
 
 
 async def test_a_missing_kind_is_waited_for_and_no_watch_is_begun() -> None:
-    ports = House([frozenset({"signals"}), frozenset({"signals"})])
+    ports = Ports([frozenset({"signals"}), frozenset({"signals"})])
     await ports.clock.advance(9)
     assert ports.bells == []
     assert ports.supervisor.unready() == "kinds not served: signals"
@@ -141,7 +141,7 @@ async def test_a_missing_kind_is_waited_for_and_no_watch_is_begun() -> None:
 
 
 async def test_the_incarnation_is_stopped_on_the_way_out() -> None:
-    ports = House()
+    ports = Ports()
     await settled()
 
     await ports.end()

@@ -86,14 +86,14 @@ class Shop:
         return self.lists[kind.kind]
 
 
-class House:
+class Ports:
     def __init__(self, cluster: Shop) -> None:
         self.cluster = cluster
 
 
 async def figures(shop: Shop, kind: str = "Deployment") -> Blast:
     target = DEPLOYMENT.model_copy(update={"kind": kind, **({"namespace": None} if kind == "Node" else {})})
-    return await BlastRadius(House(shop)).of(target)  # type: ignore[arg-type]
+    return await BlastRadius(Ports(shop)).of(target)  # type: ignore[arg-type]
 
 
 WORKLOAD: Object = {"spec": {"selector": {**APP, "matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}}}

@@ -441,7 +441,7 @@ async def test_a_person_who_asks_about_what_is_not_looked_after_hears_so_once(wo
 
 
 def restarted(world: World, stand: NoticeState) -> None:
-    """Another process: it remembers what stands in the objects, and its herald nothing at all."""
+    """Another process: it remembers what stands in the objects, and its notifier nothing at all."""
     world.signals = SignalController(world.ports())
     world.told.clear()
     world.stand = stand

@@ -288,6 +288,15 @@ ROWS: dict[str, Row] = {
         None,
         "The workflow ran, but its execution is gone: whether it helped is not known",
     ),
+    "an earlier version wrote the journal, and nobody is asked": (
+        endings.end_older_journal("An earlier version of Inquest began this case"),
+        Phase.FAILED,
+        Reason.INTERNAL_ERROR,
+        None,
+        None,
+        None,
+        "An earlier version of Inquest began this case",
+    ),
     "the journal does not hold": (
         endings.end_tampered("slot 3 has another digest"),
         Phase.FAILED,

@@ -12,15 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from inquest.adapters.kubernetes.authorization import AccessReviewer, MetricsAuthorizer, TokenReviewer
-from inquest.adapters.kubernetes.credentials import (
-    Credentials,
-    Impersonation,
-    Source,
-    from_kubeconfig,
-    given_credentials,
-    in_cluster,
-    usual_kubeconfig,
-)
+from inquest.adapters.kubernetes.credentials import Credentials, Source
 from inquest.adapters.kubernetes.discovery import Discovery
 from inquest.adapters.kubernetes.evidence import EvidenceApi
 from inquest.adapters.kubernetes.namespaces import WatchedNamespaces
@@ -95,22 +87,3 @@ class Clients:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-__all__ = [
-    "Clients",
-    "ClusterReader",
-    "Credentials",
-    "EvidenceApi",
-    "Impersonation",
-    "MetricsAuthorizer",
-    "ObjectClient",
-    "Source",
-    "TokenReviewer",
-    "Traffic",
-    "WatchedNamespaces",
-    "from_kubeconfig",
-    "given_credentials",
-    "in_cluster",
-    "usual_kubeconfig",
-]

@@ -204,6 +204,3 @@ def _remember(store: OrderedDict[str, Any], key: str, value: Any) -> None:
 def _brief(error: Exception) -> str:
     # A foreign error may quote what it was given, and a webhook's URL is its password.
     return str(error)[:300] if isinstance(error, InquestError) else type(error).__name__
-
-
-__all__ = ["NotificationDispatcher"]

@@ -124,6 +124,3 @@ def _lines(one: Blocker, done: str) -> list[str]:
 
 def _document(one: Blocker, done: str) -> Json:
     return {"kind": one.kind, "object": place_of(one.obj), "why": one.why, "command": one.command, "done": done}
-
-
-__all__ = ["cleanup"]

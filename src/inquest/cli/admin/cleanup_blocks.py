@@ -160,6 +160,3 @@ def _execution(job: Json) -> str:
 
 def _named(one: Json) -> str:
     return f"{shell_word(one['metadata']['name'])} -n {shell_word(one['metadata'].get('namespace', ''))}"
-
-
-__all__ = ["Blocker", "CleanupAction", "Leftovers", "find_blockers", "job_namespaces"]

@@ -152,6 +152,3 @@ async def _too_many(at: Session, seen: Installation, gate: asyncio.Semaphore) ->
     except Forbidden as error:
         return Unread(str(error))
     return sorted({one for one in answers if one})
-
-
-__all__ = ["doctor", "looked_at"]

@@ -158,6 +158,3 @@ def _document(written: Sequence[LintDocument], one: LintFault) -> dict[str, Any]
         "rule": one.rule,
         "level": "warning" if one.warning else "fault",
     }
-
-
-__all__ = ["lint"]

@@ -232,6 +232,3 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
 def _of_kind(given: LintInput, kind: str) -> list[Json]:
     bodies = (one for one in given.documents if isinstance(one, Mapping) and one.get("kind") == kind)
     return [one for one in bodies if isinstance(one.get("spec"), Mapping)]
-
-
-__all__ = ["UNCHECKED", "LintFault", "LintInput", "find_faults"]

@@ -20,8 +20,7 @@ from inquest.cli.options import KubeOptions, Session, at_place
 from inquest.cli.output import is_terminal, print_lines
 from inquest.core.case.case import Case
 from inquest.errors import Forbidden, Invalid, NotFound, UnknownKind
-from inquest.replay.export import export_case as write_folder
-from inquest.replay.export import files_of
+from inquest.replay.export import export_case, files_of
 from inquest.replay.player import NotHere, named_case
 from inquest.settings.settings import Settings
 
@@ -63,7 +62,7 @@ def export(
         if output == ARCHIVE:
             _write_archive(case, feedback)
         else:
-            print_lines(f"{len(write_folder(case, output, feedback))} files in {output}")
+            print_lines(f"{len(export_case(case, output, feedback))} files in {output}")
         return Exit.OK
 
     kubeconfig = place.kubeconfig or str(chosen.kubernetes.kubeconfig or "")
@@ -113,6 +112,3 @@ def _write_archive(case: Case, feedback: Feedback | None) -> None:
             entry = tarfile.TarInfo(f"{case.opened.name}/{place}")
             entry.size, entry.mtime = len(content), int(time.time())
             archive.addfile(entry, io.BytesIO(content))
-
-
-__all__ = ["export"]

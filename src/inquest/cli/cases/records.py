@@ -113,14 +113,3 @@ def in_pod(words: str, namespace: str) -> str:
     program = "/opt/inquest/bin/python -m inquest.cli.main"
     pod = f"kubectl exec -n {namespace} deploy/inquest -c operator"
     return f"{pod} -- {program} {words} --settings /etc/inquest/settings.yaml"
-
-
-__all__ = [
-    "DisclosedEvidence",
-    "in_pod",
-    "out_of_reach",
-    "read_evidence",
-    "read_record",
-    "settings_of",
-    "tell_withheld",
-]

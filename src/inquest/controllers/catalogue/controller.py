@@ -18,8 +18,7 @@ from inquest.api.base import Resource
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.conditions import ConditionValue, false, true
 from inquest.api.signal import Signal
-from inquest.api.types import Registration as Registered
-from inquest.api.types import SignalPhase
+from inquest.api.types import Registration, SignalPhase
 from inquest.controllers.catalogue.live import (
     NO_ACTION_TYPE,
     by_version,
@@ -74,7 +73,7 @@ class CatalogueController:
         result = await self._attempt_action_type(found.spec.name, words_of(found))
         naming = await self._naming(found.spec.name)
         again = await self._told(ACTION_TYPE, found, _using(_active(naming), result))
-        if result.changes["registration"] is Registered.ACTIVE is not found.status.registration:
+        if result.changes["registration"] is Registration.ACTIVE is not found.status.registration:
             for waiting in naming:
                 self.ports.offer(WORKFLOW, waiting.namespace, waiting.name, waiting.uid)
         return again
@@ -124,7 +123,7 @@ class CatalogueController:
             return await self._workflow_told(found, _superseded(found, newest))
         again = await self._workflow_told(found, await self._attempt_workflow(found))
         for older in same:
-            if older.spec.version != found.spec.version and older.status.registration is not Registered.SUPERSEDED:
+            if older.spec.version != found.spec.version and older.status.registration is not Registration.SUPERSEDED:
                 self.ports.offer(WORKFLOW, older.namespace, older.name, older.uid)
         return again
 
@@ -132,7 +131,7 @@ class CatalogueController:
         again = await self._told(WORKFLOW, found, result)
         if result.changes.get("registration") is not found.status.registration:
             await self._ring_action(found.spec.action_type)
-            if result.changes.get("registration") is Registered.ACTIVE:
+            if result.changes.get("registration") is Registration.ACTIVE:
                 await self._ring_held()
         return again
 
@@ -174,13 +173,13 @@ class CatalogueController:
     def _revive(self, actions: Iterable[ActionType], workflows: Iterable[RemediationWorkflow], named: Set[str]) -> None:
         """Look again at what gave way to something that is gone now, and at what has lost its action."""
         for action in actions:
-            if action.status.registration is Registered.INVALID:
+            if action.status.registration is Registration.INVALID:
                 self.ports.offer(ACTION_TYPE, action.namespace, action.name, action.uid)
         newest = {one.spec.id: one for one in sorted(workflows, key=by_version)}
         for one in newest.values():
-            is_left = one.status.registration is Registered.ACTIVE and one.spec.action_type not in named
+            is_left = one.status.registration is Registration.ACTIVE and one.spec.action_type not in named
             is_found = lacks_action(one) and one.spec.action_type in named
-            if is_left or is_found or one.status.registration is Registered.SUPERSEDED:
+            if is_left or is_found or one.status.registration is Registration.SUPERSEDED:
                 self.ports.offer(WORKFLOW, one.namespace, one.name, one.uid)
 
     async def _attempt_action_type(self, name: str, words: Mapping[str, str]) -> RegistrationAttempt:
@@ -189,9 +188,9 @@ class CatalogueController:
         except Unavailable as error:
             return _pending(error, "Registered")
         except AlreadyExists as error:
-            return RegistrationAttempt({"registration": Registered.INVALID, "message": str(error)}, _conflict(error))
+            return RegistrationAttempt({"registration": Registration.INVALID, "message": str(error)}, _conflict(error))
         return RegistrationAttempt(
-            {"registration": Registered.ACTIVE, "message": "registered"},
+            {"registration": Registration.ACTIVE, "message": "registered"},
             {"Registered": true("Registered"), "Ready": true("Ready")},
         )
 
@@ -206,7 +205,7 @@ class CatalogueController:
                 "Registered": false("Invalid", message),
                 "Ready": false("ActionTypeFound", message),
             }
-            return RegistrationAttempt({"registration": Registered.INVALID, "message": message}, verdicts)
+            return RegistrationAttempt({"registration": Registration.INVALID, "message": message}, verdicts)
         if unusable := unusable_pattern(found):
             return _refused(Invalid(unusable))
         try:
@@ -221,7 +220,7 @@ class CatalogueController:
 
     async def _left_behind(self, found: RemediationWorkflow) -> None:
         """Where it was in force, its ActionType has gone: it is offered no more, and people are told (7.1)."""
-        if found.status.registration is not Registered.ACTIVE:
+        if found.status.registration is not Registration.ACTIVE:
             return
         name = found.spec.action_type
         left = _active(await self._naming(name))
@@ -255,7 +254,7 @@ class CatalogueController:
     async def _told(self, kind: ResourceKind, found: Resource, result: RegistrationAttempt) -> timedelta | None:
         now = await self.ports.now()
         changes = dict(result.changes)
-        if changes.get("registration") is Registered.ACTIVE:
+        if changes.get("registration") is Registration.ACTIVE:
             changes["registered_at"] = _registered_before(found, changes) or now
         await publish_status(self.ports, kind, found, changes, result.verdicts, now=now)
         place = f"{kind.kind} {found.namespace}/{found.name}"
@@ -271,13 +270,13 @@ def _not_registered(kind: ResourceKind, name: str, why: str) -> None:
 
 
 def _active(found: Iterable[RemediationWorkflow]) -> list[RemediationWorkflow]:
-    return [one for one in found if one.status.registration is Registered.ACTIVE]
+    return [one for one in found if one.status.registration is Registration.ACTIVE]
 
 
 def _registered_before(found: Resource, changes: Mapping[str, Any]) -> datetime | None:
     """When this very content was registered; None where it was not in force, or was another."""
     status: Any = found.status
-    was_in_force = status.registration in (Registered.ACTIVE, Registered.PENDING)
+    was_in_force = status.registration in (Registration.ACTIVE, Registration.PENDING)
     is_same = getattr(status, "content_hash", None) == changes.get("content_hash")
     return status.registered_at if was_in_force and is_same else None
 
@@ -300,20 +299,20 @@ def _is_orphan(held: RegisteredEntry, hashes: set[str]) -> bool:
 def _seniority(found: ActionType) -> tuple[str, bool, str]:
     """Time is written in whole seconds: two of one second must not take turns."""
     meta = found.metadata
-    return str(meta.creation_timestamp), found.status.registration is not Registered.ACTIVE, found.uid
+    return str(meta.creation_timestamp), found.status.registration is not Registration.ACTIVE, found.uid
 
 
 def _elsewhere(home: str) -> RegistrationAttempt:
     """A stranger's resource: registered, it would be offered to every case and run with any account of the runs."""
     message = f"metadata.namespace: the catalogue is read from {home} only; apply it there"
     verdicts = {"Registered": false("NamespaceNotRead", message), "Ready": false("Registered", message)}
-    return RegistrationAttempt({"registration": Registered.INVALID, "message": message}, verdicts)
+    return RegistrationAttempt({"registration": Registration.INVALID, "message": message}, verdicts)
 
 
 def _superseded(found: RemediationWorkflow, newest: RemediationWorkflow) -> RegistrationAttempt:
     message = f"version {newest.spec.version} in {newest.name} has taken its place"
     verdicts = {"Registered": false("Superseded", message), "Ready": false("Superseded", message)}
-    return RegistrationAttempt({"registration": Registered.SUPERSEDED, "message": message}, verdicts)
+    return RegistrationAttempt({"registration": Registration.SUPERSEDED, "message": message}, verdicts)
 
 
 def _using(users: Sequence[RemediationWorkflow], result: RegistrationAttempt) -> RegistrationAttempt:
@@ -329,12 +328,12 @@ def _listed(found: Iterable[RemediationWorkflow]) -> str:
 
 def _second(found: ActionType, oldest: ActionType) -> RegistrationAttempt:
     message = f"{oldest.name} is older and has the name {found.spec.name}"
-    return RegistrationAttempt({"registration": Registered.INVALID, "message": message}, _conflict(message))
+    return RegistrationAttempt({"registration": Registration.INVALID, "message": message}, _conflict(message))
 
 
 def _accepted(held: RegisteredEntry) -> RegistrationAttempt:
     changes = {
-        "registration": Registered.ACTIVE,
+        "registration": Registration.ACTIVE,
         "workflow_id": held.id,
         "content_hash": held.content_hash,
         "message": "registered",
@@ -357,13 +356,13 @@ def _refused(error: Exception) -> RegistrationAttempt:
         "Registered": false("VersionConflict" if isinstance(error, AlreadyExists) else "Invalid", message),
         "Ready": false("Valid", message),
     }
-    return RegistrationAttempt({"registration": Registered.INVALID, "message": message[:1024]}, verdicts)
+    return RegistrationAttempt({"registration": Registration.INVALID, "message": message[:1024]}, verdicts)
 
 
 def _pending(error: Exception, failing: str) -> RegistrationAttempt:
     message = str(error)
     verdicts = {"Registered": false("DataStorageUnavailable", message), "Ready": false(failing, message)}
-    return RegistrationAttempt({"registration": Registered.PENDING, "message": message[:1024]}, verdicts, again=True)
+    return RegistrationAttempt({"registration": Registration.PENDING, "message": message[:1024]}, verdicts, again=True)
 
 
 def _conflict(error: Exception | str) -> Mapping[str, ConditionValue]:

@@ -15,8 +15,7 @@ from inquest.api.conditions import ConditionValue, false, true, unknown
 from inquest.api.execution import JOB_CLEANUP_FINALIZER, Effectiveness, Failure, Holder, JobRef, WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.names import target_string
-from inquest.api.notices import NoticeEntry as Remembered
-from inquest.api.notices import NoticeState
+from inquest.api.notices import NoticeEntry, NoticeState
 from inquest.api.refs import TargetRef
 from inquest.api.types import (
     TERMINAL_PHASES,
@@ -411,7 +410,7 @@ class ExecutionController:
 
     async def _tell_people(
         self, found: WorkflowExecution, change: StatusUpdate, now: datetime
-    ) -> tuple[Remembered, ...]:
+    ) -> tuple[NoticeEntry, ...]:
         """It waits for another one: once for each that holds it, as long as it waits; gives what is remembered."""
         known = tuple(unless_late(one, now) for one in found.status.notices)
         if change.changes.get("phase", found.status.phase) is not ExecutionPhase.BLOCKED:

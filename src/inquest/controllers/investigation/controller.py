@@ -595,7 +595,7 @@ class InvestigationController:
     ) -> tuple[NoticeEntry, ...]:
         """Tell what the journal says is worth telling and nobody has got yet, as far as the status knows.
 
-        Asked again the herald says where it stands; after a restart it begins anew, under the same key.
+        Asked again the notifier says where it stands; after a restart it begins anew, under the same key.
         """
         known = {notice.key: unless_late(notice, now) for notice in inv.status.notices}
         wants_all = self.ports.settings.herald.notify_self_resolved

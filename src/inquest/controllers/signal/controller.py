@@ -30,8 +30,7 @@ from inquest.api.names import (
     investigation_name,
     target_display,
 )
-from inquest.api.notices import NoticeEntry as Remembered
-from inquest.api.notices import NoticeState
+from inquest.api.notices import NoticeEntry, NoticeState
 from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
 from inquest.api.signal import Recommendation, Signal
 from inquest.api.types import TERMINAL_PHASES, Phase, SignalPhase, SourceType
@@ -69,7 +68,7 @@ from inquest.ports.kubernetes import Json
 
 RATE_LIMITED: Final = "RateLimited"
 MOST_CARRIERS: Final = 4096
-"""Keys of notices that are held against new ones; as many as the herald remembers."""
+"""Keys of notices that are held against new ones; as many as the notifier remembers."""
 COUNT_TRIES: Final = 20
 LOOK_AGAIN: Final = timedelta(minutes=5)
 QUIET_LOOK: Final = timedelta(minutes=10)
@@ -588,7 +587,7 @@ class SignalController:
 
     async def _tell_people(
         self, found: Signal, surveyed: SignalSurroundings, decision: TriageDecision
-    ) -> tuple[Remembered, ...]:
+    ) -> tuple[NoticeEntry, ...]:
         """Once for each block, before the status says so; gives what it says of notices then.
 
         One of the Signals that it holds remembers it, whichever came first.
@@ -627,7 +626,7 @@ class SignalController:
         changes = {"notices": merge_notices(found.status.notices, *newer)}
         return await publish_status(self.ports, SIGNAL, found, changes, {}, now=now) is not None
 
-    async def _told_again(self, found: Signal, notice: Remembered, now: datetime) -> Remembered:
+    async def _told_again(self, found: Signal, notice: NoticeEntry, now: datetime) -> NoticeEntry:
         known = unless_late(notice, now)
         if known.state is not NoticeState.PENDING:
             return known
@@ -690,7 +689,7 @@ class SignalController:
                 original = await signal_of(self.ports, inv)
                 if original is not None:
                     before = original.status.occurrences or 1
-                    newer: tuple[Remembered, ...] = ()
+                    newer: tuple[NoticeEntry, ...] = ()
                     many = duplicates_notice(original, before, before + count, self.ports.settings.cluster_name)
                     if many is not None:
                         whose = notices.owner_of_signal(original.spec.target, original.status.context)

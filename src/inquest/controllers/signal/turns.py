@@ -52,6 +52,3 @@ class Turns:
             del self._taken[minute]
         for who in [who for who, minute in self._full.items() if minute < begin]:
             del self._full[who]
-
-
-__all__ = ["Turns"]

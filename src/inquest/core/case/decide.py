@@ -12,37 +12,11 @@ from typing import Final
 from inquest.api.base import duration_from_timedelta
 from inquest.api.types import Phase, Reason
 from inquest.core.case import endings, facts, outcome
-from inquest.core.case.case import Case, chosen_conclusion, context_of, is_near, place_reference, whole_contexts
-from inquest.core.case.concluding import selection_facts, verdict_of
-from inquest.core.case.investigating import step_investigating, step_pending, window_of
+from inquest.core.case.case import Case, chosen_conclusion
+from inquest.core.case.investigating import step_investigating, step_pending
 from inquest.core.case.remediating import step_analyzing, step_awaiting, step_executing, step_verifying
-from inquest.core.case.selecting import filters_of, step_selecting
-from inquest.core.case.steps import (
-    LOOK,
-    AskGroup,
-    AskPolicy,
-    AskStreams,
-    BeginCase,
-    BindProposal,
-    CallModel,
-    ChooseByCode,
-    Execute,
-    ExecuteUndo,
-    Observed,
-    ObservedExecution,
-    PlanUndo,
-    RecheckTarget,
-    RecordFact,
-    RequestApproval,
-    ResolveContext,
-    RunStreams,
-    RunToolBatch,
-    SeekTarget,
-    Step,
-    TakeSnapshot,
-    ValidateSelection,
-    Wait,
-)
+from inquest.core.case.selecting import step_selecting
+from inquest.core.case.steps import Observed, RecordFact, Step
 
 
 def next_step(case: Case, view: Observed) -> Step:
@@ -96,39 +70,3 @@ _STEPS: Final[Mapping[Phase, Callable[[Case, Observed], Step]]] = {
     Phase.EXECUTING: step_executing,
     Phase.VERIFYING: step_verifying,
 }
-
-__all__ = [
-    "LOOK",
-    "AskGroup",
-    "AskPolicy",
-    "AskStreams",
-    "BeginCase",
-    "BindProposal",
-    "CallModel",
-    "ChooseByCode",
-    "Execute",
-    "ExecuteUndo",
-    "Observed",
-    "ObservedExecution",
-    "PlanUndo",
-    "RecheckTarget",
-    "RecordFact",
-    "RequestApproval",
-    "ResolveContext",
-    "RunStreams",
-    "RunToolBatch",
-    "SeekTarget",
-    "Step",
-    "TakeSnapshot",
-    "ValidateSelection",
-    "Wait",
-    "context_of",
-    "filters_of",
-    "is_near",
-    "next_step",
-    "place_reference",
-    "selection_facts",
-    "verdict_of",
-    "whole_contexts",
-    "window_of",
-]

@@ -21,7 +21,7 @@ def dump_fact(fact: Fact) -> dict[str, Any]:
 
 
 def load_fact(payload: Mapping[str, Any]) -> Fact:
-    """The fact of a slot's payload; OutOfTurn for a name that this version does not know."""
+    """The fact of a slot's payload; InvalidTransition for a name that this version does not know."""
     name = str(payload.get("fact"))
     if name not in FACTS:
         raise InvalidTransition(payload.get("fact"), "journal")

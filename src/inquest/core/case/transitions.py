@@ -110,7 +110,7 @@ ENDS: Final[Mapping[Phase, frozenset[Phase]]] = {
 
 
 def advance_case(case: Case, fact: Fact) -> Case:
-    """Apply one fact; OutOfTurn where the table has no row for it."""
+    """Apply one fact; InvalidTransition where the table has no row for it."""
     after = replace(case, phase=_next_phase(case.phase, fact), facts=(*case.facts, fact))
     after.__dict__["memory"] = case.memory  # where a cached property keeps its value
     return after

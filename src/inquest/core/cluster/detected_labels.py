@@ -272,21 +272,3 @@ def _parts(labels: DetectedLabels, quota: Mapping[str, Quota]) -> Iterator[str]:
     used = ", ".join(f"{name} used {each.used} of {each.hard}" for name, each in quota.items())
     detail = f" ({used})" if used else ""
     yield f"constrained by a ResourceQuota{detail}" if labels.resource_quota_constrained else ""
-
-
-__all__ = [
-    "ALL_DETECTIONS",
-    "Quota",
-    "RootSurroundings",
-    "annotations_of",
-    "detected_labels",
-    "git_ops_tool",
-    "infrastructure_sentence",
-    "is_scaled_by",
-    "labels_of",
-    "malformed_root",
-    "quota_details",
-    "selector_selects",
-    "service_mesh",
-    "template_of",
-]

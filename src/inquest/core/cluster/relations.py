@@ -270,25 +270,3 @@ def _texts(found: Json) -> Iterator[str]:
 
 def _spec(found: Json | None) -> Mapping[str, Any]:
     return (found or {}).get("spec") or {}
-
-
-__all__ = [
-    "SERVICE_NAME",
-    "Look",
-    "Step",
-    "account_of",
-    "backends_of",
-    "calls_of",
-    "claims_of",
-    "config_maps_of",
-    "controller_of",
-    "has_pods",
-    "is_bound_to",
-    "is_pod_of",
-    "is_selected",
-    "name_of",
-    "namespace_meant",
-    "namespace_of",
-    "owner_lineage",
-    "selector_takes",
-]

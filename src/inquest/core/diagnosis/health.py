@@ -537,31 +537,3 @@ def _well_since(pods: Sequence[ObservedObject]) -> datetime | None:
     ready = [condition_of(status, "Ready") for status in statuses if is_true(status, "Ready")]
     known = [at for at in (parse_time(each.get("lastTransitionTime")) for each in ready) if at]
     return max(known) if known and len(known) == len(pods) else None
-
-
-__all__ = [
-    "BYSTANDERS",
-    "NEIGHBOUR",
-    "WINDOW",
-    "WITNESS",
-    "Flags",
-    "all_statuses",
-    "belongs",
-    "concerned_pods",
-    "condition_of",
-    "controller_of",
-    "describe_settling",
-    "doubts_of",
-    "event_moment",
-    "flags_of",
-    "has_recovered",
-    "health_of",
-    "is_about",
-    "is_recent",
-    "is_unwell",
-    "look_in",
-    "parse_quantity",
-    "parse_time",
-    "state_of",
-    "status_word",
-]

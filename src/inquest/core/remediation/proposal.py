@@ -142,9 +142,6 @@ def explain_drift(found: Drift, target: TargetRef, workflow_id: str) -> str:
             return f"{named} has changed since this was proposed"
 
 
-# --- the approval request (6.1) -----------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ParentCase:
     """The Investigation that something is made for."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from inquest.api.conditions import ConditionValue as ConditionVerdict
-from inquest.api.conditions import false, true, unknown
+from inquest.api.conditions import ConditionValue, false, true, unknown
 from inquest.api.names import target_display, workflow_display
 from inquest.api.types import Phase, Reason
 from inquest.core.case import facts
@@ -19,9 +18,9 @@ MESSAGE_OF_CONDITION: Final = 256
 """The whole message is the status's; here it stands once for each condition."""
 
 
-def condition_values(case: Case) -> dict[str, ConditionVerdict]:
+def condition_values(case: Case) -> dict[str, ConditionValue]:
     """Every condition that the facts decide."""
-    found: dict[str, ConditionVerdict] = {}
+    found: dict[str, ConditionValue] = {}
     if not case.facts:
         return found
     found |= {name: unknown("InProgress") for name in ("InvestigationComplete", "AnalysisComplete", "WorkflowResolved")}
@@ -32,13 +31,13 @@ def condition_values(case: Case) -> dict[str, ConditionVerdict]:
     return found
 
 
-def _model_condition(pinned: facts.CaseOptions) -> ConditionVerdict:
+def _model_condition(pinned: facts.CaseOptions) -> ConditionValue:
     if pinned.model_withheld:
         return false("BudgetExhausted", pinned.model_withheld)
     return true("Reachable") if pinned.model else true("NotNeeded")
 
 
-def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:
+def _evidence_condition(case: Case) -> dict[str, ConditionValue]:
     taken = case.first(facts.SnapshotTaken)
     if taken is None:
         ended = false("ReadsFailed", "the snapshot was not taken")
@@ -50,7 +49,7 @@ def _evidence_condition(case: Case) -> dict[str, ConditionVerdict]:
     return {"EvidenceComplete": false("BudgetExhausted", spent) if spent else true("AllReadsSucceeded")}
 
 
-def _target_condition(case: Case) -> dict[str, ConditionVerdict]:
+def _target_condition(case: Case) -> dict[str, ConditionValue]:
     resolved = case.last(facts.ContextResolved)
     if resolved is None:
         ended = false("NotResolved", "the target was not looked up")
@@ -61,7 +60,7 @@ def _target_condition(case: Case) -> dict[str, ConditionVerdict]:
     return {"TargetVerified": false("NotFound" if context.deleted else "NotResolved", shorten(context.failure, 1024))}
 
 
-def _selection_conditions(case: Case) -> dict[str, ConditionVerdict]:
+def _selection_conditions(case: Case) -> dict[str, ConditionValue]:
     selected = case.last(facts.Proposed)
     if selected is None:
         return {}
@@ -73,7 +72,7 @@ def _selection_conditions(case: Case) -> dict[str, ConditionVerdict]:
     }
 
 
-def _ruling_conditions(case: Case) -> dict[str, ConditionVerdict]:
+def _ruling_conditions(case: Case) -> dict[str, ConditionValue]:
     ruled = case.last(facts.PolicyRuled)
     if ruled is None:
         return {}
@@ -89,7 +88,7 @@ def _ruling_conditions(case: Case) -> dict[str, ConditionVerdict]:
     return found
 
 
-def _end_conditions(case: Case) -> dict[str, ConditionVerdict]:
+def _end_conditions(case: Case) -> dict[str, ConditionValue]:
     if case.closed is None:
         ready = true("Verifying") if case.phase is Phase.VERIFYING else false(str(case.phase))
         return {"Ready": ready}
@@ -122,7 +121,7 @@ def _is_beside(name: str, verdict: Conclusion) -> bool:
     return verdict.reason in _STOPPED or name == "ApprovalRequired"
 
 
-def _not_applicable(case: Case) -> dict[str, ConditionVerdict]:
+def _not_applicable(case: Case) -> dict[str, ConditionValue]:
     happened = {
         "ApprovalRequired": case.last(facts.PolicyRuled),
         "Executed": case.last(facts.ExecutionCreated),
@@ -131,7 +130,7 @@ def _not_applicable(case: Case) -> dict[str, ConditionVerdict]:
     return {name: false("NotApplicable") for name, fact in happened.items() if fact is None}
 
 
-def _stopped_run(case: Case, verdict: Conclusion) -> dict[str, ConditionVerdict]:
+def _stopped_run(case: Case, verdict: Conclusion) -> dict[str, ConditionValue]:
     """A run that was stopped, or lost from sight, was a run."""
     named = verdict.conditions.get("Executed", ("", "NotApplicable"))[1]
     if case.last(facts.ExecutionCreated) is None or named != "NotApplicable":

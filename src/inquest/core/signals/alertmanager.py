@@ -39,7 +39,6 @@ from inquest.core.signals.payload import (
     Json,
     Labels,
     PayloadFault,
-    RefusedPayload,
     Resolved,
     ServedKind,
     Told,
@@ -326,23 +325,3 @@ def _again(found: Signal, counted: Mapping[str, Any], *, case_ended: bool) -> Re
     gone = dict.fromkeys(("duplicate_of", "investigation_ref"))
     verdicts = {"Concluded": unknown("Pending"), "Ready": false("Triaged", message)}
     return RepeatedNotice({**counted, **anew, **gone}, verdicts)
-
-
-__all__ = [
-    "Batch",
-    "Firing",
-    "IntakeContext",
-    "RefusedPayload",
-    "RepeatedNotice",
-    "Resolved",
-    "ServedKind",
-    "Told",
-    "fit_spec",
-    "is_open",
-    "read_alertmanager",
-    "read_specs",
-    "seen_again",
-    "sighted_again",
-    "target_of",
-    "words_of",
-]

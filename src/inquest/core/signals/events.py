@@ -176,6 +176,3 @@ def _reporter(event: Json) -> dict[str, str]:
     component = source.get("component") if isinstance(source, dict) else None
     found = event.get("reportingController") or event.get("reportingComponent") or component
     return {"name": drop_surrogates(found)[:MOST_SOURCE]} if isinstance(found, str) and found else {}
-
-
-__all__ = ["ONE_SIGNAL", "onset_again", "read_event", "read_events", "severity_of_event", "waits_until"]

@@ -200,38 +200,3 @@ def schema_fault(error: ValidationError, place: str) -> RefusedPayload:
 def field_path(place: str, *parts: int | str) -> str:
     """The path of a field within a place."""
     return ".".join(str(part) for part in (place, *parts) if part != "")
-
-
-__all__ = [
-    "MOST_CLUSTER",
-    "MOST_NAME",
-    "MOST_NAMESPACE",
-    "MOST_NOTICES",
-    "MOST_SOURCE",
-    "MOST_URL",
-    "NAME_RULE",
-    "TIME_RULE",
-    "YEARS",
-    "Batch",
-    "DroppedEvent",
-    "EventSighting",
-    "Firing",
-    "IntakeContext",
-    "Json",
-    "Labels",
-    "PayloadFault",
-    "RefusedPayload",
-    "Resolved",
-    "ServedKind",
-    "Told",
-    "drop_surrogates",
-    "field_path",
-    "fit_spec",
-    "is_kind",
-    "is_name",
-    "read_each",
-    "refuse_payload",
-    "schema_fault",
-    "texts_of",
-    "time_of",
-]

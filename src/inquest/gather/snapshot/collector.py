@@ -42,7 +42,7 @@ from inquest.gather.snapshot.entries import (
     origins_of,
     without_objects,
 )
-from inquest.gather.snapshot.limits import MAX_BESIDES, MAX_EVENTS, MAX_OTHER_EVENTS, MAX_PODS, RECENT, START_PAUSES
+from inquest.gather.snapshot.limits import MAX_BESIDES, MAX_OTHER_EVENTS, RECENT, START_PAUSES
 from inquest.gather.snapshot.predicates import always
 from inquest.gather.snapshot.reader import SnapshotReader
 from inquest.gather.snapshot.state import SYSTEM, ClusterState, TargetPods
@@ -264,9 +264,6 @@ def _order(row: ListingRule, scene: ClusterState) -> Callable[[Json], tuple[bool
         return (not is_first, not is_ill, namespace_of(found), name_of(found))
 
     return order
-
-
-__all__ = ["MAX_EVENTS", "MAX_PODS", "take_snapshot"]
 
 
 class ClusterTargetReader:

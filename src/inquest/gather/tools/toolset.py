@@ -26,17 +26,8 @@ from inquest.errors import Invalid, NotConfigured, Retryable
 from inquest.gather.tools import arguments as args
 from inquest.gather.tools import evidence as notes
 from inquest.gather.tools import kubernetes, monitoring, workflows
-from inquest.gather.tools.context import (
-    SHOWN_CHARACTERS,
-    Backends,
-    Output,
-    ResourceContextOf,
-    Runner,
-    Tool,
-    ToolContext,
-)
-from inquest.gather.tools.hints import CallRefused, add_hint, failure_of
-from inquest.gather.tools.scope import CLUSTER_KINDS, Scope
+from inquest.gather.tools.context import SHOWN_CHARACTERS, Backends, Output, Runner, Tool, ToolContext
+from inquest.gather.tools.hints import CallRefused, failure_of
 
 CALL_SECONDS: Final = 60.0
 AT_ONCE: Final = 8
@@ -322,20 +313,3 @@ def _system_of(run: ToolRun) -> str:
 def _row_of(run: ToolRun) -> Tool | None:
     """The row of a call's tool, in whichever phase."""
     return next((tools[run.call.name] for tools in REGISTRY.values() if run.call.name in tools), None)
-
-
-__all__ = [
-    "CLUSTER_KINDS",
-    "DISCOVER",
-    "READ",
-    "REGISTRY",
-    "STACK",
-    "Backends",
-    "Output",
-    "ResourceContextOf",
-    "Scope",
-    "Tool",
-    "ToolContext",
-    "Toolset",
-    "add_hint",
-]

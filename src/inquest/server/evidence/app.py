@@ -278,4 +278,3 @@ _FAILURES: Final[dict[Any, Callable[[Request, Any], Any]]] = {
     HTTPException: _on_http,
     Exception: _on_crash,
 }
-__all__ = ["EvidenceService", "create_app"]

@@ -292,6 +292,3 @@ class EventWatch:
         except NotFound:
             return {}
         return dict(found["metadata"].get("labels") or {})
-
-
-__all__ = ["EventBacklog", "EventWatch"]

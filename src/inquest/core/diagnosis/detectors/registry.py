@@ -156,6 +156,3 @@ def examine(
     except Exception as error:
         gaps.append(Gap(RANKING, type(error).__name__))
         return tuple(sorted(found, key=lambda finding: -finding.confidence)[:MAX_FINDINGS]), tuple(gaps)
-
-
-__all__ = ["DETECTOR", "DETECTORS", "Detector", "detect", "examine"]
