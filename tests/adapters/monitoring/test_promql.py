@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest.adapters.monitoring import logql, promql
+from inquest.adapters.monitoring.logql import confine_logql
 from inquest.adapters.monitoring.promql import MOST_NESTED, confine_promql, confined_selector, selectors_of
-from inquest.adapters.monitoring.selectors import Confinement
+from inquest.adapters.monitoring.selectors import Confinement, Selector
 from inquest.errors import Declined
 
 SHOP = Confinement("namespace", frozenset({"shop"}), ("node_*",))
@@ -157,14 +158,20 @@ EXPRESSION = st.recursive(
 )
 
 
-@pytest.mark.parametrize("language", [promql, logql], ids=["promql", "logql"])
+@pytest.mark.parametrize(
+    ("confine", "read"),
+    [(confine_promql, promql.selectors_of), (confine_logql, logql.selectors_of)],
+    ids=["promql", "logql"],
+)
 @settings(max_examples=500, deadline=None)
 @given(text=EXPRESSION)
-def test_every_selector_is_bound_or_the_text_declined(language: ModuleType, text: str) -> None:
+def test_every_selector_is_bound_or_the_text_declined(
+    confine: Callable[[str, Confinement], str], read: Callable[[str], Sequence[Selector]], text: str
+) -> None:
     try:
-        sent = language.confined(text, SHOP)
+        sent = confine(text, SHOP)
     except Declined:
         return
-    for selector in language.selectors_of(sent):
+    for selector in read(sent):
         own = any((one.label, one.op, one.literal) == ("namespace", "=", "shop") for one in selector.matchers)
         assert own or selector.name == "node_load1"
