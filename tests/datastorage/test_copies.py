@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete
 
-from inquest.datastorage.store import archive, backup
+from inquest.datastorage.store import backup
+from inquest.datastorage.store.chain_check import check_chains
 from inquest.datastorage.store.tables import audit_events
 from tests.datastorage.conftest import Site, served
 from tests.datastorage.samples import add_workflow, content, llm_request, store
@@ -35,7 +36,7 @@ async def test_a_copy_taken_under_way_brings_everything_back(site: Site, tmp_pat
     backup.restore_backup(site.url, copy)
 
     async with served(site.url, last_id=1000) as again:
-        found = await archive.check_chains(again.database)
+        found = await check_chains(again.database)
         assert (found.chains, found.events, found.holds) == (3, 4, True), "the registration has a chain of its own"
         assert (await again.get("/api/v1/workflows")).json()["total"] == 1
         await store(again, llm_request("rr-2"))
@@ -57,7 +58,7 @@ async def test_what_is_no_copy_changes_nothing(site: Site, tmp_path: Path) -> No
     with pytest.raises(backup.CopyFailed):
         backup.restore_backup(site.url, tmp_path / "copy")
 
-    assert (await archive.check_chains(site.database)).events == 1
+    assert (await check_chains(site.database)).events == 1
 
 
 def test_a_database_in_use_is_not_replaced_and_a_broken_one_is(tmp_path: Path) -> None:

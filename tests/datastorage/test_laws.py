@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inquest.datastorage.domain.scoring import Offer, Query, WorkflowLabelSet, is_gated, ranked_offers
-from inquest.datastorage.store import archive
 from inquest.datastorage.store.audit import AuditLog
+from inquest.datastorage.store.chain_check import check_chains
 from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.wire.audit_events import StoredEvent
 from tests.datastorage.conftest import NOW, Site
@@ -50,7 +50,7 @@ async def test_the_chains_hold_after_any_interleaving_of_writers(
     order.shuffle(sent)
 
     await asyncio.gather(*(ledgers[place % 2].append(batch) for place, batch in enumerate(sent)))
-    found = await archive.check_chains(database)
+    found = await check_chains(database)
     kept = [len(await ledgers[0].links(f"{run}/rr-{chain}")) for chain in range(3)]
     await database.close()
 
@@ -80,7 +80,7 @@ async def test_a_batch_counts_once_however_often_and_however_cut_it_is_sent(
 
     links = await ledger.links(f"{run}/rr")
     assert [link.event.event_id for link in links] == [event.event_id for event in whole]
-    assert (await archive.check_chains(site.database)).holds
+    assert (await check_chains(site.database)).holds
 
 
 texts = st.sampled_from(["critical", "CRITICAL", "low", "*", "", "prod", "Node"])

@@ -23,7 +23,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.history.history import UNAVAILABLE
 from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app, unready_reason
-from inquest.datastorage.store import archive
+from inquest.datastorage.store.chain_check import check_chains
 from inquest.datastorage.store.database import Database, migrate_database
 from inquest.datastorage.store.opening import open_database
 from inquest.errors import Unavailable
@@ -88,7 +88,7 @@ async def test_a_full_disk_refuses_writes_by_name_and_goes_on_once_there_is_room
 
     assert (seen.available, kept) == (True, 1), "all or nothing"
     assert len(await stand.client.transcript("rr-1")) == 3
-    assert (await archive.check_chains(stand.database)).holds
+    assert (await check_chains(stand.database)).holds
 
 
 async def test_a_lock_that_stays_refuses_writes_by_name_and_not_for_ever(stand: Stand) -> None:

@@ -111,10 +111,6 @@ WHO: Final = {
     },
     "docs/how-to/keep-the-audit-trail.md": {
         "inquest audit verify\n": BY_HAND,
-        "inquest audit verify --against": BY_HAND,
-        "openssl genpkey": BY_HAND,
-        "inquest audit verify FOLDER": BY_HAND,
-        "inquest audit retire": BY_HAND,
         "inquest datastorage backup": BY_HAND,
     },
     "docs/how-to/label-a-namespace.md": {"inquest.dev/managed": BY_HAND, "inquest.dev/environment": BY_HAND},

@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -278,11 +277,5 @@ def _is_over(reader: Reader, name: str) -> bool:
 
 def _keeps_the_trail(reader: Reader) -> None:
     """The commands of the database, beside it."""
-    now = time.gmtime()
-    times = {"2026-05-01": time.strftime("%Y-%m-01", now), "2026-06-01T00": f"{now.tm_year + 1}-01-01T00"}
     reader.does(TRAIL, "inquest audit verify\n")
-    reader.does(TRAIL, "openssl genpkey", FOLDER="kept", **times)
-    reader.does(TRAIL, "inquest audit verify FOLDER", FOLDER="kept")
-    reader.does(TRAIL, "inquest audit verify --against", FOLDER="kept")
-    reader.does(TRAIL, "inquest audit retire", FOLDER="retired")
     reader.does(TRAIL, "inquest datastorage backup", FILE="copy.db")

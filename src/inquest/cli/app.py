@@ -126,7 +126,7 @@ app.command("inquest.cli.cases.investigate:feedback", name="feedback", help="Say
 app.command("inquest.cli.cases.investigate:rerun", name="rerun", help="Look into a case again.")
 app.command("inquest.cli.completion:completion", name="completion", help="Print the completion script of a shell.")
 app.command("inquest.cli.admin.lint:lint", name="lint", help="Check objects in files, without a cluster.")
-app.command("inquest.cli.admin.audit:audit", name="audit", help="Check, export and retire the audit trail.")
+app.command("inquest.cli.admin.audit:audit", name="audit", help="Check the audit trail.")
 app.command("inquest.cli.admin.policy:policy", name="policy", help="Try an approval policy without a cluster.")
 app.command("inquest.cli.cases.watch:follow", name="follow", help="Tell what a case does, call by call, until its end.")
 app.command("inquest.cli.cases.export:export", name="export", help="Write a case into a folder that can be replayed.")

@@ -34,7 +34,7 @@ NOT_BUILT = (
     ("/audit/notifications", "POST"),
     ("/audit/remediation-requests/{correlation_id}/reconstruct", "POST"),
 )
-"""What the peer has and this service has not; an export is a command here (section 10.6)."""
+"""What the peer has and this service has not (section 10.6)."""
 
 
 def utc_now() -> datetime:

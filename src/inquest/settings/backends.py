@@ -76,13 +76,6 @@ class DataStorageSettings(SettingsGroup):
         return tuple(filter(None, (make_url(self.database).password,)))
 
 
-class AuditSettings(SettingsGroup):
-    """`inquest audit` only."""
-
-    signing_key_file: Path | None = None
-    """PEM file of the Ed25519 key that signs exports; unset: they are not signed."""
-
-
 class _StackSettings(SettingsGroup):
     url: PublicUrl = ""
     """Base URL; empty: it is not asked."""

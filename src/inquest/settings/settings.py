@@ -22,7 +22,6 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from inquest.errors import Misconfigured
 from inquest.settings.backends import (
     AlertmanagerSettings,
-    AuditSettings,
     DataStorageSettings,
     KubernetesSettings,
     LokiSettings,
@@ -77,7 +76,6 @@ class Settings(BaseSettings):
     execution: ExecutionSettings = ExecutionSettings()
     effectiveness: Annotated[EffectivenessSettings, LIVE] = EffectivenessSettings()
     datastorage: DataStorageSettings = DataStorageSettings()
-    audit: AuditSettings = AuditSettings()
     prometheus: PrometheusSettings = PrometheusSettings()
     loki: LokiSettings = LokiSettings()
     alertmanager: AlertmanagerSettings = AlertmanagerSettings()

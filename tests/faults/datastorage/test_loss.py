@@ -21,7 +21,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.history.history import UNAVAILABLE
 from inquest.core.redaction.redacted import seal
 from inquest.datastorage.app import create_app
-from inquest.datastorage.store import archive
+from inquest.datastorage.store.chain_check import check_chains
 from inquest.datastorage.store.database import migrate_database
 from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.store.tables import audit_events
@@ -85,7 +85,7 @@ async def _stored(database: str) -> list[str]:
     """Ids of the records, and every chain holds."""
     opened = open_database(database)
     try:
-        assert (await archive.check_chains(opened)).holds
+        assert (await check_chains(opened)).holds
         return await opened.read(lambda connection: list(connection.scalars(select(audit_events.c.event_id))))
     finally:
         await opened.close()

@@ -36,29 +36,21 @@ class BrokenLink:
     message: str
 
 
-@dataclass(frozen=True)
-class ChainHead:
-    """A chain as far as it was read; `head` is the last stored hash of its events."""
-
-    first: str
-    last: str
-    head: str
-    events: int
-
-
 class ChainVerifier:
     """Chains that are read together, each in the order of appending."""
 
     def __init__(self) -> None:
-        self.strands: dict[str, ChainHead] = {}
+        self.heads: dict[str, str] = {}
+        """Last stored hash by correlation id."""
+        self.events = 0
 
     def add(self, link: ChainedEvent) -> BrokenLink | None:
         """Go on from the stored hash, so that one altered event is one finding, and one that was put in is another."""
-        name, event_id = link.event.correlation_id, link.event.event_id
-        before = self.strands.get(name) or ChainHead(event_id, event_id, "", 0)
-        head = link.event_hash or before.head
-        self.strands[name] = ChainHead(before.first, event_id, head, before.events + 1)
-        return _finding(link, before.head)
+        name = link.event.correlation_id
+        before = self.heads.get(name, "")
+        self.heads[name] = link.event_hash or before
+        self.events += 1
+        return _finding(link, before)
 
 
 def next_hash(previous: str, event: StoredEvent) -> str:

@@ -22,8 +22,6 @@ CASE_ENDED = "inquest.case.ended"
 """What a case leaves for later ones of its cluster (behaviours, section 17)."""
 FEEDBACK_GIVEN = "inquest.feedback.given"
 """What a person said of an ended case; Wrong takes trust away from what it taught."""
-RETIRED = "datastorage.audit.retired"
-"""What stays of chains that were deleted after their retention (section 10.6)."""
 LIFECYCLES = {"orchestrator.lifecycle.completed": "completed", "orchestrator.lifecycle.failed": "failed"}
 
 
