@@ -112,23 +112,6 @@ async def test_a_row_that_cannot_be_read_is_said_and_the_exit_status_says_so(sit
     assert told.startswith("a row cannot be read, behind the beginning: ")
 
 
-async def test_a_backup_is_put_back(shell: Shell, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/store.db"
-    database = open_database(url)
-    await migrate_database(database)
-    await database.close()
-    shell.use(url)
-
-    status, told, _ = await shell("datastorage", "backup", tmp_path / "copy")
-    restored = await shell("datastorage", "restore", tmp_path / "copy")
-
-    assert (status, told) == (0, f"{(tmp_path / 'copy').stat().st_size} bytes in {tmp_path / 'copy'}\n")
-    assert restored == (0, f"{tmp_path / 'copy'} is in place: start the service\n", "")
-    assert (tmp_path / "store.db.before-restore").exists()
-    with pytest.raises(Misconfigured, match="already"):
-        await shell("datastorage", "backup", tmp_path / "copy")
-
-
 async def test_a_database_that_is_not_there_is_not_made(shell: Shell, tmp_path: Path) -> None:
     shell.use(f"sqlite:///{tmp_path}/none.db")
 

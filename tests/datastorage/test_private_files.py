@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from inquest.datastorage.store import backup
 from inquest.datastorage.store.database import prepare
 from inquest.datastorage.store.opening import open_database
 
@@ -30,15 +29,3 @@ async def test_the_database_and_the_files_beside_it_are_private(tmp_path: Path, 
 
     assert "inquest.db-wal" in found
     assert set(found.values()) == {"0o600"}
-
-
-async def test_a_copy_is_as_private_as_what_it_is_a_copy_of(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'inquest.db'}"
-    database = open_database(url)
-    await prepare(database)
-    await database.close()
-
-    backup.back_up(url, tmp_path / "copy.db")
-    backup.restore_backup(url, tmp_path / "copy.db")
-
-    assert set(modes(tmp_path).values()) == {"0o600"}

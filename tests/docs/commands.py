@@ -111,7 +111,6 @@ WHO: Final = {
     },
     "docs/how-to/keep-the-audit-trail.md": {
         "inquest audit verify\n": BY_HAND,
-        "inquest datastorage backup": BY_HAND,
     },
     "docs/how-to/label-a-namespace.md": {"inquest.dev/managed": BY_HAND, "inquest.dev/environment": BY_HAND},
     "docs/how-to/play-scenarios-live.md": {"make scenarios": _LONG},

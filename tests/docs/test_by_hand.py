@@ -278,4 +278,3 @@ def _is_over(reader: Reader, name: str) -> bool:
 def _keeps_the_trail(reader: Reader) -> None:
     """The commands of the database, beside it."""
     reader.does(TRAIL, "inquest audit verify\n")
-    reader.does(TRAIL, "inquest datastorage backup", FILE="copy.db")

@@ -130,7 +130,3 @@ app.command("inquest.cli.admin.audit:audit", name="audit", help="Check the audit
 app.command("inquest.cli.admin.policy:policy", name="policy", help="Try an approval policy without a cluster.")
 app.command("inquest.cli.cases.watch:follow", name="follow", help="Tell what a case does, call by call, until its end.")
 app.command("inquest.cli.cases.export:export", name="export", help="Write a case into a folder that can be replayed.")
-datastorage.command("inquest.cli.admin.backup:backup", name="backup", help="Copy the database while the service runs.")
-datastorage.command(
-    "inquest.cli.admin.backup:restore", name="restore", help="Put such a copy back; the service stands."
-)
