@@ -86,7 +86,6 @@ def _row(uid: str, number: int, kind: str, at: datetime, target: int, before: st
         "severity": "info",
         "retention_days": 2555,
         "is_sensitive": False,
-        "legal_hold": False,
         "event_data": json.dumps(_payload(kind, uid, target, before, after), separators=(",", ":")),
         "event_hash": digest,
         "previous_event_hash": digest,

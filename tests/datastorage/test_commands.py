@@ -12,8 +12,6 @@ from sqlalchemy import Connection, select, text
 from inquest.cli.app import app
 from inquest.datastorage.domain.hash_chain import next_hash
 from inquest.datastorage.store.audit import link_of
-from inquest.datastorage.store.database import migrate_database
-from inquest.datastorage.store.opening import open_database
 from inquest.datastorage.store.tables import audit_events
 from inquest.errors import Misconfigured, Unavailable
 from tests.datastorage.conftest import Site

@@ -142,7 +142,6 @@ WHO: Final = {
         "kubectl create secret": BY_HAND,
         "kubectl apply": BY_HAND,
         "kubectl create rolebinding": BY_HAND,
-        "curl -X POST": "needs a server with a login: tests/cluster/datastorage",
     },
     "docs/how-to/tell-people.md": {"kubectl create secret": BY_HAND},
     "docs/how-to/use-a-model.md": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from sqlalchemy import text
@@ -18,23 +18,29 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from inquest.datastorage.access_log import AccessLogMiddleware, StorableTextMiddleware
-from inquest.datastorage.authentication import DOOR
 from inquest.datastorage.problems import WireProblem, problem_response, unavailable
-from inquest.datastorage.routes import audit, catalogue, discovery, history, holds
+from inquest.datastorage.routes import audit, catalogue, discovery, history
 from inquest.datastorage.service import BATCH_BODY, Service
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.wire import openapi
 from inquest.datastorage.wire.types import instant_text
-from inquest.serving.login import LoginMiddleware, Reviewer
+from inquest.serving.login import LoginMiddleware, LoginPolicy, Reviewer
 from inquest.serving.problems import TITLES
+from inquest.telemetry.metrics import DATASTORAGE_LOGINS
 
 API = "/api/v1"
 NOT_BUILT = (
     ("/audit/export", "GET"),
+    ("/audit/legal-hold", "GET"),
+    ("/audit/legal-hold", "POST"),
+    ("/audit/legal-hold/{correlation_id}", "DELETE"),
     ("/audit/notifications", "POST"),
     ("/audit/remediation-requests/{correlation_id}/reconstruct", "POST"),
 )
 """What the peer has and this service has not (section 10.6)."""
+
+DOOR: Final = LoginPolicy(logins=DATASTORAGE_LOGINS, unanswered=500)
+"""Who may use the service, asked of the Kubernetes API (section 3). In process nobody asks: there is no port."""
 
 
 def utc_now() -> datetime:
@@ -64,7 +70,6 @@ def create_app(
         *catalogue.routes(API),
         *audit.routes(API),
         *history.routes(API),
-        *holds.routes(API),
         Route(f"{API}/openapi.json", _description, methods=["GET"]),
         *(Route(API + path, _not_built, methods=[method]) for path, method in NOT_BUILT),
     ]

@@ -15,7 +15,6 @@ from inquest.datastorage.store.audit import AuditLog
 from inquest.datastorage.store.catalogue import CatalogueStore
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.store.history import HistoryQueries
-from inquest.datastorage.store.holds import LegalHolds
 from inquest.datastorage.store.memory import OutcomeMemory
 from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.parameters import json_body
@@ -46,7 +45,6 @@ class Service:
         self.ledger = AuditLog(self.database)
         self.past = HistoryQueries(self.database)
         self.outcomes = OutcomeMemory(self.database)
-        self.holds = LegalHolds(self.database)
         self.lost_own_events = 0
         self._background: set[asyncio.Task[None]] = set()
 

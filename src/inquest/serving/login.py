@@ -45,8 +45,6 @@ class LoginPolicy:
 
     logins: Counter
     """By result: `passed`, or the status of the refusal."""
-    named: Callable[[Scope, str], Scope]
-    """The request with the reviewed name in it."""
     lacking: str = "Insufficient permissions"
     """What is told with 403."""
     unanswered: int = 503
@@ -54,7 +52,7 @@ class LoginPolicy:
 
 
 class LoginMiddleware:
-    """Lets a request pass with the reviewed name, or answers 401, 403 or what its door says."""
+    """Lets a request pass with the reviewed name as `scope["user"]`, or answers 401, 403 or what its door says."""
 
     def __init__(
         self, app: ASGIApp, reviewer: Reviewer, door: LoginPolicy, clock: Callable[[], float] = monotonic
@@ -74,7 +72,7 @@ class LoginMiddleware:
             await problem_response(problem)(scope, receive, send)
             return
         self._door.logins.labels("passed").inc()
-        await self._app(self._door.named(scope, name), receive, send)
+        await self._app({**scope, "user": name}, receive, send)
 
     async def _admitted(self, token: str) -> str:
         digest = hashlib.sha256(token.encode()).digest()

@@ -16,7 +16,6 @@ from inquest.telemetry.metrics import PROBE_LOGINS
 
 DOOR: Final = LoginPolicy(
     logins=PROBE_LOGINS,
-    named=lambda scope, _name: scope,
     lacking="the account lacks the right to get /metrics (nonResourceURLs of a ClusterRole)",
 )
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from inquest.datastorage.app import create_app
 from inquest.datastorage.store.database import migrate_database
 from inquest.datastorage.store.opening import open_database
 from tests.cluster.kube import Cluster, Kubectl, eventually
-from tests.datastorage.samples import llm_request
 
 EVENTS = "/api/v1/audit/events"
 
@@ -90,20 +88,6 @@ async def test_who_may_use_the_service(cluster: Cluster, accounts: Kubectl, name
     assert (unknown.status_code, unknown.json()["detail"]) == (401, "Invalid or expired token")
     assert (refused.status_code, refused.json()["detail"]) == (403, "Insufficient permissions")
     assert (let_in.status_code, by_group.status_code, elsewhere.status_code) == (200, 200, 403)
-
-
-async def test_what_is_done_is_done_under_the_reviewed_name(
-    cluster: Cluster, accounts: Kubectl, namespace: str, tmp_path: Path
-) -> None:
-    server, caller = [await _token(accounts, name) for name in ("server", "caller")]
-    claims = {**caller, "X-Auth-Request-User": "system:admin"}
-    async with guarded(cluster, tmp_path, server, namespace) as http:
-        stored = await http.post(EVENTS, json=llm_request("rr-1", at=datetime.now(UTC)), headers=caller)
-        hold = {"correlation_id": "rr-1", "reason": "x"}
-        placed = await http.post("/api/v1/audit/legal-hold", json=hold, headers=claims)
-
-    assert (stored.status_code, placed.status_code) == (201, 200)
-    assert placed.json()["placed_by"] == f"system:serviceaccount:{namespace}:caller"
 
 
 async def test_a_server_that_may_not_review_lets_nobody_in(

@@ -7,13 +7,21 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.types import instant_text
 
 _ESCAPED = re.compile('[\\x00-\\x1f"\\\\<>&\u2028\u2029]')
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+
+NO_LEGAL_HOLD: Final[Mapping[str, object]] = {
+    "legal_hold": False,
+    "legal_hold_reason": "",
+    "legal_hold_placed_by": "",
+    "legal_hold_placed_at": None,
+}
+"""Members of every event on the wire and in its hash; this service places no holds."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +106,7 @@ def event_text(event: StoredEvent) -> str:
         "is_sensitive": event.is_sensitive,
         "event_hash": "",
         "previous_event_hash": "",
-        "legal_hold": False,
-        "legal_hold_reason": "",
-        "legal_hold_placed_by": "",
-        "legal_hold_placed_at": None,
+        **NO_LEGAL_HOLD,
         "event_data": event.event_data,
     }
     return "{" + ",".join(f"{_string(name)}:{canonical(value)}" for name, value in members.items()) + "}"

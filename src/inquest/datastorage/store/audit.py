@@ -150,7 +150,6 @@ def _row(event: StoredEvent) -> dict[str, Any]:
         **{name: getattr(event, name) for name in _AS_IS},
         "event_ts": event.event_timestamp,
         "event_data": event.event_data,
-        "legal_hold": False,
         **event.derived,
     }
 
@@ -193,9 +192,7 @@ def shown_event(row: Stored) -> dict[str, Any]:
         "event_data": row["event_data"] or {},
         "event_hash": row["event_hash"] or "",
         "previous_event_hash": row["previous_event_hash"] or "",
-        "legal_hold_reason": row["legal_hold_reason"] or "",
-        "legal_hold_placed_by": row["legal_hold_placed_by"] or "",
-        "legal_hold_placed_at": instant_text(row["legal_hold_placed_at"]) if row["legal_hold_placed_at"] else None,
+        **hash_chain.NO_LEGAL_HOLD,
     }
 
 
@@ -209,7 +206,6 @@ _SHOWN_ALWAYS = (
     "parent_event_id",
     "retention_days",
     "is_sensitive",
-    "legal_hold",
 )
 _SHOWN_IF_SET = (
     "resource_type",

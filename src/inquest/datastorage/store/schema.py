@@ -13,7 +13,7 @@ from inquest.errors import Misconfigured
 if TYPE_CHECKING:
     from alembic.config import Config
 
-NEWEST: Final = "0003"
+NEWEST: Final = "0004"
 """The last of `migrations/versions`."""
 
 MIGRATIONS: Final = "inquest.datastorage.store:migrations"

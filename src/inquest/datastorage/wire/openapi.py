@@ -141,7 +141,6 @@ _DESCRIPTION = shape({"what": FILLED, "whenToUse": FILLED}, {"whenNotToUse": TEX
 _NEW_NAME = {**FILLED, "maxLength": types.MOST_NAME}
 _SHOWN_DESCRIPTION = shape({"what": TEXT}, dict.fromkeys(("whenToUse", "whenNotToUse", "preconditions"), TEXT))
 _PAGINATION = shape({"totalCount": COUNT, "offset": COUNT, "limit": COUNT, "hasMore": FLAG})
-_HELD = {"correlation_id": TEXT, "events_affected": COUNT, "placed_by": TEXT, "placed_at": INSTANT, "reason": TEXT}
 _SUMMARY: Final[dict[str, Schema]] = {
     "workflowId": {"type": "string", "format": "uuid"},
     "workflowName": TEXT,
@@ -292,10 +291,6 @@ SHAPES: Final[Mapping[str, Schema]] = {
         {"cluster": TEXT},
     ),
     "Memory": shape({"cluster": TEXT, "owner": TEXT, "endings": listed(_ENDING)}, {"truncated": FLAG}),
-    "NewHold": shape({"correlation_id": FILLED, "reason": FILLED}),
-    "Hold": shape(_HELD),
-    "Holds": shape({"holds": listed(shape(_HELD)), "total": COUNT}),
-    "Release": shape({"release_reason": FILLED}),
     "Released": shape({"correlation_id": TEXT, "events_released": COUNT, "released_by": TEXT, "released_at": INSTANT}),
 }
 
@@ -467,27 +462,10 @@ OPERATIONS: Final = (
         MEMORY,
         problems=(400,),
     ),
-    Operation(
-        "POST",
-        "/audit/legal-hold",
-        "placeHold",
-        "Hold every event of a correlation id.",
-        {200: ref("Hold")},
-        body=ref("NewHold"),
-        problems=(400, 404, 408),
-    ),
-    Operation("GET", "/audit/legal-hold", "listHolds", "What is held now.", {200: ref("Holds")}),
-    Operation(
-        "DELETE",
-        "/audit/legal-hold/{correlation_id}",
-        "releaseHold",
-        "Let go what is held.",
-        {200: ref("Released")},
-        (_CORRELATION,),
-        ref("Release"),
-        (400, 404, 408),
-    ),
     _not_built("GET", "/audit/export", "exportEvents"),
+    _not_built("GET", "/audit/legal-hold", "listHolds"),
+    _not_built("POST", "/audit/legal-hold", "placeHold"),
+    _not_built("DELETE", "/audit/legal-hold/{correlation_id}", "releaseHold", _CORRELATION),
     _not_built("POST", "/audit/notifications", "notifyAudit"),
     _not_built("POST", "/audit/remediation-requests/{correlation_id}/reconstruct", "reconstruct", _CORRELATION),
     Operation("GET", "/openapi.json", "describe", "This document.", {200: OBJECT}),

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from starlette.types import Scope
-
 from inquest.errors import Misconfigured
 from inquest.serving.login import LoginPolicy, User
 from inquest.telemetry.metrics import INTAKE_LOGINS
@@ -18,14 +16,7 @@ LEAST_TOKEN: Final = 16
 """Characters; a shorter one can be guessed."""
 HOLDER: Final = "holder of intake.token_file"
 
-
-def _named(scope: Scope, name: str) -> Scope:
-    return {**scope, "user": name}
-
-
-DOOR: Final = LoginPolicy(
-    logins=INTAKE_LOGINS, named=_named, lacking="the account lacks the right to create signals.inquest.dev"
-)
+DOOR: Final = LoginPolicy(logins=INTAKE_LOGINS, lacking="the account lacks the right to create signals.inquest.dev")
 """A sender repeats what it could not deliver: a reviewer that is away is 503."""
 
 
