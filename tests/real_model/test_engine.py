@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal
-from typing import Literal
 
 import pytest
 
@@ -28,9 +27,7 @@ QUESTION = (Message("system", "You find out why pods fail."), Message("user", "W
 FEW = 16
 """Tokens of an answer: nothing is said in them that matters."""
 
-Protocol = Literal["native", "text"]
 both_ways = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-each_protocol = pytest.mark.parametrize("protocol", ["native", "text"])
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +37,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def connected(url: str, *, stream: bool = True, protocol: Protocol = "native") -> AsyncIterator[OpenAIModel]:
-    endpoint = ModelEndpoint(url, "gemma", tool_protocol=protocol, price=Price(Decimal(1), Decimal(2)))
+async def connected(url: str, *, stream: bool = True) -> AsyncIterator[OpenAIModel]:
+    endpoint = ModelEndpoint(url, "gemma", price=Price(Decimal(1), Decimal(2)))
     patience = ModelTimeouts(whole=600, idle=300, attempts=1)
     model = OpenAIModel([endpoint], clock=SystemClock(), stream=stream, patience=patience)
     try:
@@ -55,9 +52,8 @@ def asking(*messages: Message) -> ModelRequest:
 
 
 @both_ways
-@each_protocol
-async def test_an_answer_arrives_with_its_figures(engine: str, stream: bool, protocol: Protocol) -> None:
-    async with connected(engine, stream=stream, protocol=protocol) as model:
+async def test_an_answer_arrives_with_its_figures(engine: str, stream: bool) -> None:
+    async with connected(engine, stream=stream) as model:
         reply = await model.ask(seal(asking()))
 
     assert reply.text or reply.tool_calls
@@ -71,7 +67,7 @@ async def test_an_engine_s_cache_finds_the_earlier_request_in_the_later_one(engi
     call = ToolCall("1-0", "kubectl_get", '{"kind": "Pod"}')
     added = (Message("assistant", "I look.", (call,)), Message("tool", "CrashLoopBackOff", tool_call_id="1-0"))
 
-    async with connected(engine, protocol="text") as model:
+    async with connected(engine) as model:
         first = await model.ask(seal(asking()))
         later = await model.ask(seal(asking(*added)))
 
@@ -87,9 +83,8 @@ async def test_a_conversation_that_is_too_long_is_known_as_such(engine: str, str
             await model.ask(seal(asking(Message("user", "restarted " * 5000))))
 
 
-@each_protocol
-async def test_garbage_ends_without_a_verdict(engine: str, protocol: Protocol) -> None:
-    async with connected(engine, protocol=protocol) as model:
+async def test_garbage_ends_without_a_verdict(engine: str) -> None:
+    async with connected(engine) as model:
         state = begin_conversation(Invocation.RCA, model="gemma", opening=QUESTION, tools=(GET,), seed="00")
         replies = []
         while not isinstance(move := next_move(state), Concluded):

@@ -40,8 +40,6 @@ class EndpointBase(SettingsGroup):
     """PEM file with the only authorities that the endpoint is believed with; unset: those of the system."""
     proxy: SecretStr = SecretStr("")
     """`http://[user:password@]host:port`; unset: as `HTTPS_PROXY` and `NO_PROXY` say."""
-    tool_protocol: Literal["native", "text"] = "native"
-    """`text`: for endpoints without tool calls, tools are described in the prompt and called in the text."""
     context_window: Annotated[int, Field(ge=8000)] = 128_000
     """Tokens that the model can read."""
     price: PriceSettings | None = None

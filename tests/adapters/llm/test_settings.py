@@ -48,7 +48,6 @@ WRONG = {
     "failover-none": (FIRST | {"failover": [FIRST | {"provider": "none"}]}, r"model\.failover\.0\.provider"),
     "price-half": (FIRST | {"price": {"prompt": 1}}, r"model\.price\.completion"),
     "price-below-nothing": (FIRST | {"price": {"prompt": -1, "completion": 1}}, r"model\.price\.prompt"),
-    "protocol": (FIRST | {"tool_protocol": "xml"}, r"model\.tool_protocol"),
 }
 
 
@@ -75,10 +74,10 @@ def test_without_a_model_nothing_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_further_endpoint_inherits_nothing(tmp_path: Path) -> None:
-    first = FIRST | {"api_key": KEY, "proxy": "http://proxy:3128", "tool_protocol": "text", "context_window": 9000}
+    first = FIRST | {"api_key": KEY, "proxy": "http://proxy:3128", "context_window": 9000}
     second = loaded(tmp_path, **first, failover=[{"endpoint": "http://x/v1", "name": "two"}]).endpoints[1]
 
-    assert (second.key(), second.proxy.get_secret_value(), second.tool_protocol) == ("", "", "native")
+    assert (second.key(), second.proxy.get_secret_value()) == ("", "")
     assert (second.context_window, second.price) == (128_000, None)
 
 

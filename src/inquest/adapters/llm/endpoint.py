@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -54,8 +54,6 @@ class ModelEndpoint:
     """The only authorities that this endpoint is believed with; None: those of the system."""
     proxy: SecretStr = NOTHING
     """`http://user:password@host:port`; nothing: as the environment says."""
-    tool_protocol: Literal["native", "text"] = "native"
-    """`text`: tools are described in the prompt and called in the reply's text."""
     price: Price | None = None
     context_window: int = WINDOW
     """Tokens that the model can read."""

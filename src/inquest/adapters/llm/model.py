@@ -18,7 +18,6 @@ from inquest.adapters.llm.limiter import Limiter
 from inquest.adapters.llm.price import cost_of
 from inquest.adapters.llm.request import Dialect, body_of, dialect_of
 from inquest.adapters.llm.response import reply_from_body, reply_from_stream
-from inquest.adapters.llm.text_protocol import out_of_text
 from inquest.core.llm.messages import ModelReply, ModelRequest, Retry
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import ContextOverflow, InquestError, Misconfigured, ModelRefused, RateLimited, Unavailable
@@ -236,13 +235,11 @@ class OpenAIModel:
                 line.dialect = learned
 
     async def _send(self, line: _EndpointState, request: ModelRequest, dialect: Dialect) -> ModelReply:
-        endpoint = line.endpoint
-        check_allowed(endpoint)
-        body = body_of(request, endpoint, dialect, stream=self._stream, temperature=self._temperature)
+        check_allowed(line.endpoint)
+        body = body_of(request, line.endpoint, dialect, stream=self._stream, temperature=self._temperature)
         client = line.connection.client
         async with asyncio.timeout(self._patience.whole):
-            reply = await (_in_pieces(client, body) if self._stream else _at_once(client, body))
-        return reply if endpoint.tool_protocol == "native" else out_of_text(reply)
+            return await (_in_pieces(client, body) if self._stream else _at_once(client, body))
 
 
 def _line(endpoint: ModelEndpoint, patience: ModelTimeouts) -> _EndpointState:

@@ -9,7 +9,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from inquest.adapters.llm.endpoint import ModelEndpoint
-from inquest.adapters.llm.text_protocol import in_text
 from inquest.core.llm.messages import Message, ModelRequest, ToolSchema
 
 Json = dict[str, Any]
@@ -64,16 +63,15 @@ def body_of(
     request: ModelRequest, endpoint: ModelEndpoint, dialect: Dialect, *, stream: bool, temperature: float | None
 ) -> Json:
     """The whole body; equal requests give equal bytes, and a longer conversation begins with those of the shorter."""
-    spoken = request if endpoint.tool_protocol == "native" else in_text(request)
     body: Json = {
         "model": endpoint.model or request.model,
-        "messages": [_message(message) for message in spoken.messages],
+        "messages": [_message(message) for message in request.messages],
         dialect.limit: request.max_tokens,
     }
-    if spoken.tools:
-        body["tools"] = [_tool(tool) for tool in spoken.tools]
-    if spoken.forced:
-        body["tool_choice"] = _choice(spoken.forced)
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.forced:
+        body["tool_choice"] = _choice(request.forced)
     if stream:
         body |= {"stream": True} | ({"stream_options": {"include_usage": True}} if dialect.stream_options else {})
     if temperature is not None and dialect.temperature:
