@@ -108,12 +108,18 @@ def released(
 
 
 def _remove(site: Site) -> None:
-    """Whatever a test left, also one that failed half way."""
-    site.helm("uninstall", "inquest", "--ignore-not-found", "--cascade=foreground", *WAIT)
+    """Whatever a test left, also one that failed half way: each step runs though the one before it failed."""
+    with ExitStack() as steps:
+        namespaces = (NAMESPACE, EXECUTION, "--ignore-not-found", "--timeout=90s")
+        steps.callback(site.kubectl, "delete", "namespace", *namespaces)
+        steps.callback(site.kubectl, "delete", "crd", "-l", "app.kubernetes.io/part-of=inquest", "--timeout=90s")
+        steps.callback(_release_executions, site)
+        site.helm("uninstall", "inquest", "--ignore-not-found", "--cascade=foreground", *WAIT)
+
+
+def _release_executions(site: Site) -> None:
     for name in site.kubectl("get", "wfe", "-n", NAMESPACE, "-o", "name").split() if _served(site) else ():
         site.kubectl("patch", name, "-n", NAMESPACE, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-    site.kubectl("delete", "crd", "-l", "app.kubernetes.io/part-of=inquest", "--timeout=90s")
-    site.kubectl("delete", "namespace", NAMESPACE, EXECUTION, "--ignore-not-found", "--timeout=90s")
 
 
 def _served(site: Site) -> bool:
