@@ -172,7 +172,7 @@ async def open_adapters(
         kube = await stack.enter_async_context(Clients(source, clock, namespaces=settings.kubernetes.watched))
         await kube.login()
         replica = f"{settings.replica}/{secrets.token_hex(4)}"
-        told = await receivers_of(settings.herald, redactor.learn, clock.now, stack)
+        told = await receivers_of(settings.herald, redactor.learn, stack)
         notifier = NotificationDispatcher(kube.status, clock, told, instance=settings.replica)
         stack.push_async_callback(notifier.aclose)
         policy, refused = await _policy(settings, _teller(settings, notifier, redacting), stack)

@@ -540,17 +540,15 @@ def ports_out(policy: Object) -> set[int]:
 
 
 def test_a_release_that_says_nothing_of_networks_reaches_every_address_of_its_values() -> None:
-    mail = {"host": "smtp.example", "sender": "a@example.org", "recipients": ["b@example.org"]}
     settings = {
         "model": {"provider": "openai", "endpoint": "http://[fd00::1]:11434/v1", "name": "m"},
         "prometheus": {"url": "http://prometheus.monitoring"},
         "loki": {"url": "https://loki.example:3100/x"},
-        "herald": {"receivers": [{"name": "mail", "kind": "email", "smtp": mail}]},
     }
     proxy = [{"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"}]
     found = rendered(with_values(settings=settings, extraEnv=proxy, datastorage=SERVED))
 
-    assert ports_out(one(found, "NetworkPolicy")["spec"]) == {53, 5353, 443, 6443, 11434, 80, 3100, 587, 3128, 8080}
+    assert ports_out(one(found, "NetworkPolicy")["spec"]) == {53, 5353, 443, 6443, 11434, 80, 3100, 3128, 8080}
     assert ports_out(one(found, "NetworkPolicy", "inquest-datastorage")["spec"]) >= {53, 443, 6443, 5432}
 
 

@@ -177,9 +177,6 @@ annotations:
 {{- $ports = append $ports (default (ternary "80" "443" (hasPrefix "http://" .)) (regexFind ":[0-9]+$" . | trimPrefix ":")) }}
 {{- end }}
 {{- end }}
-{{- range dig "herald" "receivers" list .Values.settings }}
-{{- if .smtp }}{{ $ports = append $ports (default 587 .smtp.port) }}{{ end }}
-{{- end }}
 {{- if not .Values.rbac.namespaced }}
 {{- range (lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes").ports }}
 {{- $ports = append $ports .port }}

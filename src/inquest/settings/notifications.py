@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from email.errors import MessageError
-from email.headerregistry import Address
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from inquest.api.notices import NoticePriority, NoticeType
 from inquest.settings.base import LIVE, PositiveSpan, SettingsGroup, check_url, opaque_parts
@@ -19,54 +17,13 @@ _OWN_RECEIVERS: Final = ("log", "webhook")
 """Names that are there without being set."""
 
 
-def _mail_address(text: str) -> str:
-    """The address itself, as a header may hold it without an encoding."""
-    try:
-        usable = text.isascii() and Address(addr_spec=text).addr_spec == text
-    except (ValueError, MessageError):
-        usable = False
-    if not usable:
-        raise ValueError("must be an address such as someone@example.org")
-    return text
-
-
-MailAddress = Annotated[str, AfterValidator(_mail_address)]
-
-
-class SmtpSettings(SettingsGroup):
-    """A server that takes mail."""
-
-    host: Annotated[str, Field(min_length=1)]
-    """Its name, as its certificate has it."""
-    port: Annotated[int, Field(ge=1, le=65535)] = 587
-    """465 is usual for `tls`."""
-    security: Literal["starttls", "tls", "none"] = "starttls"
-    """`starttls`: nothing is sent where the server has none; `tls`: from the start; `none`: everybody can read it."""
-    user: str = ""
-    """Who logs in; empty: nobody."""
-    password_file: Path | None = None
-    """File with their password, as a mounted Secret does; read before every delivery."""
-    sender: MailAddress
-    """From whom."""
-    recipients: Annotated[tuple[MailAddress, ...], Field(min_length=1, max_length=50)]
-    """To whom."""
-
-    @model_validator(mode="after")
-    def _login_is_whole_and_hidden(self) -> Self:
-        if bool(self.user) != (self.password_file is not None):
-            raise ValueError("user and password_file belong together")
-        if self.user and self.security == "none":
-            raise ValueError("security: none: a password would go in the clear")
-        return self
-
-
 class ReceiverSettings(SettingsGroup):
     """One way to people."""
 
     name: ReceiverName
     """What routes, log and metrics call it."""
-    kind: Literal["webhook", "slack", "email"]
-    """`webhook`: every notice as JSON; `slack`: a chat that takes Slack's incoming webhooks; `email`: plain text."""
+    kind: Literal["webhook", "slack"]
+    """`webhook`: every notice as JSON; `slack`: a chat that takes Slack's incoming webhooks."""
     url: SecretStr = SecretStr("")
     """Where it is posted to; the address of a chat is its key, so better given as `url_file`."""
     url_file: Path | None = None
@@ -77,20 +34,12 @@ class ReceiverSettings(SettingsGroup):
     """PEM file with the only authorities that it is believed with; unset: those of the system."""
     timeout: PositiveSpan = timedelta(seconds=10)
     """Whole time of one try."""
-    smtp: SmtpSettings | None = None
-    """With `email`: `host`, `port`, `security`, `user`, `password_file`, `sender`, `recipients`."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
         url = self.url.get_secret_value()
         if self.name in _OWN_RECEIVERS:
             raise ValueError(f"name: {self.name} is taken")
-        if (self.smtp is not None) != (self.kind == "email"):
-            raise ValueError("smtp and kind: email belong together")
-        if self.smtp is not None:
-            if url or self.url_file or self.token_file:
-                raise ValueError("url, url_file and token_file are of no use to e-mail")
-            return self
         if bool(url) == (self.url_file is not None):
             raise ValueError("url or url_file: one of them must be set")
         if url:

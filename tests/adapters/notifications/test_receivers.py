@@ -43,7 +43,7 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 
 async def made(stack: AsyncExitStack, redactor: Redactor | None = None, **notifier: Any) -> tuple[RoutedReceiver, ...]:
     redactor = redactor or Redactor()
-    return await receivers_of(NotificationSettings.model_validate(notifier), redactor.learn, SteppedClock().now, stack)
+    return await receivers_of(NotificationSettings.model_validate(notifier), redactor.learn, stack)
 
 
 def herald_of(told: tuple[RoutedReceiver, ...], clock: SteppedClock | None = None) -> NotificationDispatcher:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from datetime import datetime
 from pathlib import Path
 
 import httpx2
@@ -14,11 +13,11 @@ from inquest.adapters.notifications.channels import Hook, Receiver, SlackReceive
 from inquest.adapters.notifications.routes import Route, RoutedReceiver, route_receiver
 from inquest.errors import Misconfigured
 from inquest.settings.base import opaque_parts
-from inquest.settings.notifications import NotificationSettings, ReceiverSettings, SmtpSettings
+from inquest.settings.notifications import NotificationSettings, ReceiverSettings
 
 
 async def receivers_of(
-    chosen: NotificationSettings, learn: Callable[[str], None], now: Callable[[], datetime], stack: AsyncExitStack
+    chosen: NotificationSettings, learn: Callable[[str], None], stack: AsyncExitStack
 ) -> tuple[RoutedReceiver, ...]:
     """Everybody who is told beside the log, with the routes that name them.
 
@@ -30,7 +29,7 @@ async def receivers_of(
         client = await stack.enter_async_context(httpx2.AsyncClient())
         told += [WebhookReceiver(client, Hook(url)) for url in chosen.webhooks]
     for one in chosen.receivers:
-        told.append(_mailer(one, one.smtp, learn, now) if one.smtp else await _poster(one, learn, stack))
+        told.append(await _poster(one, learn, stack))
     return tuple(route_receiver(receiver, routes) for receiver in told)
 
 
@@ -51,26 +50,6 @@ async def _poster(chosen: ReceiverSettings, learn: Callable[[str], None], stack:
     if chosen.kind == "slack":
         return SlackReceiver(client, hook, chosen.name)
     return WebhookReceiver(client, hook, chosen.name)
-
-
-def _mailer(
-    chosen: ReceiverSettings, smtp: SmtpSettings, learn: Callable[[str], None], now: Callable[[], datetime]
-) -> Receiver:
-    from inquest.adapters.notifications.email import Mailbox, MailReceiver
-
-    mailbox = Mailbox(
-        smtp.host,
-        smtp.port,
-        smtp.sender,
-        smtp.recipients,
-        authorities=None if smtp.security == "none" else _authorities(chosen.name, chosen.ca_bundle),
-        starttls=smtp.security == "starttls",
-        user=smtp.user,
-        password_file=smtp.password_file,
-        seconds=chosen.timeout.total_seconds(),
-        on_password=learn,
-    )
-    return MailReceiver(mailbox, now, chosen.name)
 
 
 def _authorities(name: str, bundle: Path | None) -> ssl.SSLContext:

@@ -14,18 +14,12 @@ from inquest.ports.process import Notice
 
 MOST_CHAT: Final = 3000
 """Characters of a section (Slack's own bound)."""
-MOST_TITLE: Final = 200
 MOST_BODY: Final = 20_000
 MOST_PARTS: Final = 10
 
 _BROADCAST: Final = re.compile(r"@(?=(?:all|channel|everyone|here)\b)", re.IGNORECASE)
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'"})
 _CUT: Final = "\n… (cut)"
-
-
-def title_of_notice(notice: Notice) -> str:
-    """What happened, on one line."""
-    return shorten(" ".join(notice.title.split()), MOST_TITLE)
 
 
 def text(notice: Notice, most: int = MOST_BODY) -> str:
@@ -41,15 +35,15 @@ def chat_text(notice: Notice) -> str:
 
 def chat_parts(notice: Notice) -> tuple[str, ...]:
     """The whole for a chat, in as many messages as it takes."""
-    pages = split_text(notice, MOST_CHAT)
+    pages = _split(notice)
     return tuple(_block(notice, page, number, len(pages)) for number, page in enumerate(pages, start=1))
 
 
-def split_text(notice: Notice, most: int = MOST_BODY) -> tuple[str, ...]:
-    """The whole text in pieces of so many characters at most, cut at line ends; what is beyond the last is said."""
+def _split(notice: Notice) -> tuple[str, ...]:
+    """The whole text in pieces that a chat takes, cut at line ends; what is beyond the last is said."""
     rest, pages = make_visible(f"{notice.title}\n{notice.body}"), list[str]()
     while rest and len(pages) < MOST_PARTS:
-        page = _page(rest, most - len(_CUT))
+        page = _page(rest, MOST_CHAT - len(_CUT))
         pages.append(page)
         rest = rest[len(page) :].removeprefix("\n")
     return (*pages[:-1], f"{pages[-1]}{_CUT}") if rest else tuple(pages)
@@ -67,9 +61,5 @@ def _page(rest: str, room: int) -> str:
 def _block(notice: Notice, page: str, number: int = 1, of: int = 1) -> str:
     # `@` apart from its word by a word joiner, which nobody sees and which no chat skips.
     inside = _BROADCAST.sub("@\u2060", page).translate(_ESCAPES)
-    return f"*{notice.type}*, {notice.priority}{part_of(number, of)}\n```\n{inside}\n```"
-
-
-def part_of(number: int, of: int) -> str:
-    """Which piece of how many; nothing where there is one."""
-    return f" ({number}/{of})" if of > 1 else ""
+    part = f" ({number}/{of})" if of > 1 else ""
+    return f"*{notice.type}*, {notice.priority}{part}\n```\n{inside}\n```"
