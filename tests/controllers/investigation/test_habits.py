@@ -69,7 +69,6 @@ def test_every_switch_reaches_the_case() -> None:
         visible_plan=False,
         sufficiency="strict",
         snapshot_freshness=timedelta(seconds=5),
-        symptom_check=True,
         finish_plan=True,
         tool_budget=3,
         max_tool_schemas=9,
@@ -83,7 +82,6 @@ def test_every_switch_reaches_the_case() -> None:
         visible_plan=False,
         sufficiency=Sufficiency.STRICT,
         freshness=timedelta(seconds=5),
-        symptom_check=True,
         finish_plan=True,
         tool_budget=3,
         max_schemas=9,
@@ -96,7 +94,7 @@ def test_every_switch_reaches_the_case() -> None:
 def test_the_defaults_are_those_of_the_behaviours() -> None:
     assert pinned().habits == RcaOptions()
     assert (RcaOptions().sufficiency, RcaOptions().freshness) == (Sufficiency.LENIENT, timedelta(seconds=30))
-    assert (RcaOptions().visible_plan, RcaOptions().symptom_check) == (True, False)
+    assert RcaOptions().visible_plan
     assert RcaOptions().summarize_above == 0
 
 

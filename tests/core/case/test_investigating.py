@@ -286,11 +286,11 @@ def test_the_worst_severity_is_asked_about_first() -> None:
 
 
 def test_the_habits_reach_the_loop() -> None:
-    habits = RcaOptions(stagnant_turns=1, model_timeout=timedelta(seconds=7), symptom_check=True, finish_plan=True)
+    habits = RcaOptions(stagnant_turns=1, model_timeout=timedelta(seconds=7), finish_plan=True)
     inquiry = rca_inquiry(briefed(habits=habits))
 
     assert (inquiry.budgets.stagnant_turns, inquiry.budgets.model_timeout) == (1, 7.0)
-    assert (inquiry.signal_kind, inquiry.insist) == ("Pod", ("get",))
+    assert inquiry.insist == ("get",)
 
 
 # --- partial answers -----------------------------------------------------------------------------------------------

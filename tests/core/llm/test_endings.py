@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from inquest.core.llm.conversation import BudgetSpent, Concluded, Conversation, RunTools
+from inquest.core.llm.conversation import BudgetSpent, Concluded, RunTools
 from inquest.core.llm.loop import fold, next_move, with_reply, with_results
 from inquest.core.llm.reply.reading import Reading
 from inquest.core.llm.reply.verdicts import RcaVerdict
 from tests.core.llm.conftest import (
-    VERDICT,
     asked,
     call,
     ended,
@@ -89,62 +86,6 @@ def test_without_a_usable_verdict_nothing_stands() -> None:
     assert not asked(with_reply(inquiry(), says(UNREADABLE))).stands
 
 
-# --- the symptom check (pipeline, section 6.5) ----------------------------------------------------------------------
-
-
-def verdict(kind: str, name: str = "api") -> Any:
-    target = {"kind": kind, "name": name, "namespace": "shop"}
-    return submit(root_cause_analysis={**VERDICT["root_cause_analysis"], "remediation_target": target})
-
-
-def checked(kind: str = "Pod", **more: Any) -> Conversation:
-    return with_reply(inquiry(signal_kind="Pod", **more), says(verdict(kind)))
-
-
-def test_a_target_of_the_signals_kind_is_asked_about_once() -> None:
-    state = checked()
-    move = asked(state)
-
-    assert "only the place where the cause shows" in move.request.messages[-1].content
-    assert move.request.forced == ("submit_result",)
-    again = with_reply(state, says(verdict("Deployment")))
-    assert target_of(ended(again).reading) == "Deployment/api"
-
-
-@pytest.mark.parametrize(
-    ("kind", "more"),
-    [("Deployment", {}), ("Pod", {"turns": 2}), ("Pod", {"signal_kind": ""})],
-    ids=["another kind", "the turn was the last", "switched off"],
-)
-def test_nothing_is_asked_where_there_is_no_reason_or_no_turn(kind: str, more: dict[str, Any]) -> None:
-    state = inquiry(**{"signal_kind": "Pod", **more})
-    state = turn(state, call(kind="Node")) if more.get("turns") else state
-
-    assert ended(with_reply(state, says(verdict(kind)))).reading is not None
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [says(), says(text="I am sure."), says(submit()), says(call(kind="Node")), says(UNREADABLE)],
-    ids=["nothing", "prose", "the target is lost", "another tool", "unreadable"],
-)
-def test_the_first_verdict_stays_if_the_check_gives_nothing_better(answer: Any) -> None:
-    assert target_of(ended(with_reply(checked(), answer)).reading) == "Pod/api"
-
-
-def test_a_failed_check_leaves_the_first_verdict() -> None:
-    state = checked()
-
-    assert target_of(ended(with_reply(state, asked(state).silence())).reading) == "Pod/api"
-
-
-def test_the_check_follows_the_corrective_turn() -> None:
-    bad = with_reply(inquiry(signal_kind="Pod"), says(UNREADABLE))
-    state = with_reply(bad, says(verdict("Pod")))
-
-    assert "only the place where the cause shows" in asked(state).request.messages[-1].content
-
-
 # --- a model that concludes too early --------------------------------------------------------------------------------
 
 
@@ -174,7 +115,7 @@ def test_without_a_plan_or_near_the_cap_a_verdict_is_taken() -> None:
 
 
 def test_the_history_holds_no_call_without_its_answer() -> None:
-    state = with_reply(inquiry(insist=("kubectl_describe",), signal_kind="Pod"), says(submit(), call(kind="Pod")))
+    state = with_reply(inquiry(insist=("kubectl_describe",)), says(submit(), call(kind="Pod")))
     state = with_reply(state, says(call("kubectl_describe", kind="Pod"), call("nonsense")))
     state = with_results(state, (failed(running(state)[0]),))
     messages = asked(state).request.messages

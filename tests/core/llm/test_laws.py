@@ -86,7 +86,6 @@ def check_request(move: AskModel) -> None:
 modes = st.fixed_dictionaries(
     {},
     optional={
-        "signal_kind": st.just("Pod"),
         "insist": st.just(("kubectl_describe",)),
         "tokens": st.sampled_from([2_000, 30_000]),
         "window": st.sampled_from([19_000, 24_000]),
@@ -114,8 +113,8 @@ def test_every_conversation_ends_within_its_budgets_and_folds_to_itself(
     state, kept = play(begun, said, how, elapsed)
     budgets = begun.budgets
 
-    # The corrective turn, its reminder and the symptom check come on top of the turns.
-    assert len(state.turns) <= budgets.turns + 3
+    # The corrective turn and its reminder come on top of the turns.
+    assert len(state.turns) <= budgets.turns + 2
     assert state.calls.total <= budgets.calls or state.overspent
     assert state.runs <= budgets.calls + sum(
         call.name.startswith("todo_") for turn in state.turns for call in turn.reply.tool_calls

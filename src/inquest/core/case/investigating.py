@@ -249,7 +249,6 @@ def _begun(case: Case, known: Preparation) -> Conversation:
         budgets=_budgets(pinned),
         first_evidence=len(snapshot_of(case).snapshot.evidence) + 1,
         cited=_cited(case),
-        signal_kind=case.target.kind if pinned.habits.symptom_check else "",
         insist=_insisted(case, known) if pinned.habits.finish_plan else (),
         names=names_of(case),
         urgency=urgency_of(case),

@@ -200,8 +200,6 @@ class Conversation:
     """Number of the first evidence that this conversation makes."""
     cited: frozenset[str] = frozenset()
     """Evidence that findings rest on: exchanges about it do not give way."""
-    signal_kind: str = ""
-    """Kind of the signal's target where the symptom check is on; empty: it is off."""
     insist: tuple[str, ...] = ()
     """Planned tools without which this model may not conclude early; most models need no such list."""
     names: tuple[str, ...] = ()
@@ -231,11 +229,9 @@ class Conversation:
     truncated: bool = False
     max_tokens: int = FIRST_MAX_TOKENS
     first_reading: Reading | None = None
-    """Set while the corrective turn, or the symptom check, is under way."""
+    """Set while the corrective turn is under way."""
     corrected: bool = False
     reminded: bool = False
-    checked: bool = False
-    """The symptom check was asked."""
     spent: str = ""
     concluded: Concluded | None = None
 

@@ -1,4 +1,4 @@
-"""Replies that have to be the verdict: read, asked for again, checked once more (pipeline, 3.8, 3.9, 6.5)."""
+"""Replies that have to be the verdict: read, asked for again (pipeline, 3.8, 3.9)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,11 @@ from inquest.core.llm.conversation import (
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, ToolResult
 from inquest.core.llm.reply.reading import Reading, corrective_message, read_verdict
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
-from inquest.core.llm.reply.verdicts import RcaVerdict
 from inquest.core.llm.tool_calls import arguments_of, canonical_arguments, error_result, submit_names
 from inquest.core.llm.tool_results import tool_message
 
 TRUNCATED: Final = (
     "Your answer was cut off because it was too long. Give the whole answer again, shorter, through {tools}."
-)
-SYMPTOM: Final = (
-    "Your target is of the kind that the signal names. Is it the cause, or only the place where the cause shows? "
-    "If something else must change, name that; if not, say why. Give the whole verdict again through {tools}."
 )
 UNFINISHED: Final = "Your plan named tools that you have not used: {missing}. Use them, then give your verdict."
 INSIST_UNTIL: Final = 2
@@ -59,40 +54,19 @@ def second_reading(inquiry: Conversation, reply: ModelReply, first: Reading) -> 
     """The new reply counts if it is usable and no worse than the first; another tool gets one reminder."""
     reading = read_verdict(inquiry.invocation, reply)
     if reply.tool_calls and not verdict_call(reply) and not reading.usable:
-        gives_up = inquiry.reminded or inquiry.checked
-        return _conclude(_answer_verdict(inquiry, reply, _received), first) if gives_up else _remind(inquiry, reply)
+        if not inquiry.reminded:
+            return _remind(inquiry, reply)
+        return _conclude(_answer_verdict(inquiry, reply, _received), first)
     answered = _answer_verdict(inquiry, reply, _received)
-    return _conclude(answered, reading if _is_better(inquiry, reading, first) else first)
+    return _conclude(answered, reading if _is_better(reading, first) else first)
 
 
-def _is_better(inquiry: Conversation, reading: Reading, first: Reading) -> bool:
-    if not reading.usable:
-        return False
-    if inquiry.checked:
-        return len(reading.problems) <= len(first.problems) and _target_kind(reading) != ""
-    return not first.usable or len(reading.problems) <= len(first.problems)
+def _is_better(reading: Reading, first: Reading) -> bool:
+    return reading.usable and (not first.usable or len(reading.problems) <= len(first.problems))
 
 
 def _conclude(inquiry: Conversation, reading: Reading) -> Conversation:
-    if _may_be_symptom(inquiry, reading):
-        asked = Message("user", SYMPTOM.format(tools=submit_names(inquiry)))
-        return replace(add_messages(inquiry, asked), first_reading=reading, checked=True)
     return replace(inquiry, first_reading=None, concluded=Concluded(reading, inquiry.spent))
-
-
-# --- the symptom check (pipeline, section 6.5) --------------------------------------------------------------------
-
-
-def _may_be_symptom(inquiry: Conversation, reading: Reading) -> bool:
-    """One turn, where there is one: the target is of the very kind that the signal complains about."""
-    if not inquiry.signal_kind or inquiry.checked or inquiry.spent or len(inquiry.turns) >= inquiry.turn_limit:
-        return False
-    return reading.usable and _target_kind(reading) == inquiry.signal_kind.lower()
-
-
-def _target_kind(reading: Reading) -> str:
-    reply = reading.reply
-    return reply.target.kind.lower() if isinstance(reply, RcaVerdict) and reply.target is not None else ""
 
 
 # --- what is asked for again ---------------------------------------------------------------------------------------
