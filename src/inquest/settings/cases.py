@@ -45,8 +45,6 @@ class RcaSettings(SettingsGroup):
     """How strongly a fresh and healthy snapshot is recommended for a person's question."""
     snapshot_freshness: Annotated[Span, LIVE] = timedelta(seconds=30)
     """Age above which a snapshot is stale."""
-    finish_plan: Annotated[bool, LIVE] = False
-    """Take no verdict before every planned tool was called; for models that conclude too early."""
     tool_budget: Annotated[int, Field(ge=1, le=50), LIVE] = 10
     """Tools that are planned first."""
     max_tool_schemas: Annotated[int, Field(ge=8, le=128), LIVE] = 32

@@ -242,13 +242,6 @@ def test_a_kind_that_somebody_added_is_known_under_its_group_only() -> None:
     assert [rca_inquiry(case).turns[-1].results[0].repeat for case in (named, bare)] == [True, False]
 
 
-def test_a_tool_whose_read_is_known_is_not_insisted_on() -> None:
-    case = fold_case((opened(habits=RcaOptions(finish_plan=True)), cases.resolved(), having_read()))
-    brief = next_step(case, view(5, tools={Invocation.RCA: READERS[:2]})).fact  # type: ignore[union-attr]
-
-    assert rca_inquiry(advance_case(case, brief)).insist == ()
-
-
 # --- budgets ------------------------------------------------------------------------------------------------------
 
 
@@ -286,11 +279,10 @@ def test_the_worst_severity_is_asked_about_first() -> None:
 
 
 def test_the_habits_reach_the_loop() -> None:
-    habits = RcaOptions(stagnant_turns=1, model_timeout=timedelta(seconds=7), finish_plan=True)
+    habits = RcaOptions(stagnant_turns=1, model_timeout=timedelta(seconds=7))
     inquiry = rca_inquiry(briefed(habits=habits))
 
     assert (inquiry.budgets.stagnant_turns, inquiry.budgets.model_timeout) == (1, 7.0)
-    assert inquiry.insist == ("get",)
 
 
 # --- partial answers -----------------------------------------------------------------------------------------------

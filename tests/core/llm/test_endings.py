@@ -19,7 +19,6 @@ from tests.core.llm.conftest import (
     running,
     says,
     submit,
-    turn,
 )
 
 UNREADABLE = submit(root_cause_analysis={"severity": "high"})
@@ -86,36 +85,11 @@ def test_without_a_usable_verdict_nothing_stands() -> None:
     assert not asked(with_reply(inquiry(), says(UNREADABLE))).stands
 
 
-# --- a model that concludes too early --------------------------------------------------------------------------------
-
-
-@row("L27")
-def test_an_early_verdict_is_refused_and_the_missing_tool_named() -> None:
-    # Of the plan a, b, c the snapshot read what a reads: it is not insisted on.
-    state = inquiry(insist=("kubectl_get", "kubectl_describe"))
-    for number in range(3):
-        state = turn(state, call("kubectl_get", name=f"p{number}"))
-    state = with_reply(state, says(submit()))
-
-    nudge = asked(state).request.messages[-1].content
-    assert "kubectl_describe" in nudge
-    assert "kubectl_get" not in nudge
-    done = turn(state, call("kubectl_describe", kind="Pod"))
-    assert ended(with_reply(done, says(submit()))).reading is not None
-
-
-def test_without_a_plan_or_near_the_cap_a_verdict_is_taken() -> None:
-    near = turn(inquiry(turns=4, insist=("kubectl_describe",)), call(kind="Pod"))
-
-    assert ended(with_reply(inquiry(), says(submit()))).reading is not None
-    assert ended(with_reply(near, says(submit()))).reading is not None
-
-
 # --- every way to the end --------------------------------------------------------------------------------------------
 
 
 def test_the_history_holds_no_call_without_its_answer() -> None:
-    state = with_reply(inquiry(insist=("kubectl_describe",)), says(submit(), call(kind="Pod")))
+    state = inquiry()
     state = with_reply(state, says(call("kubectl_describe", kind="Pod"), call("nonsense")))
     state = with_results(state, (failed(running(state)[0]),))
     messages = asked(state).request.messages

@@ -86,7 +86,6 @@ def check_request(move: AskModel) -> None:
 modes = st.fixed_dictionaries(
     {},
     optional={
-        "insist": st.just(("kubectl_describe",)),
         "tokens": st.sampled_from([2_000, 30_000]),
         "window": st.sampled_from([19_000, 24_000]),
         "calls_per_tool": st.sampled_from([2, 99]),

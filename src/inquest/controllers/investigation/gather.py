@@ -108,7 +108,6 @@ class Inquiries:
             visible_plan=rca.visible_plan,
             sufficiency=Sufficiency(rca.sufficiency),
             freshness=rca.snapshot_freshness,
-            finish_plan=rca.finish_plan,
             tool_budget=rca.tool_budget,
             max_schemas=rca.max_tool_schemas,
             stagnant_turns=rca.max_stagnant_turns,

@@ -46,7 +46,7 @@ from inquest.core.llm.conversation import (
 from inquest.core.llm.loop import begin_conversation, next_move, with_results, with_slot
 from inquest.core.llm.messages import Invocation, Message, Usage
 from inquest.core.llm.planning import visible_plan
-from inquest.core.llm.planning.prepare import Preparation, prepare_case, tools_of_snapshot
+from inquest.core.llm.planning.prepare import Preparation, prepare_case
 from inquest.core.llm.prompts.history import history_section
 from inquest.core.llm.prompts.rca import (
     RcaContext,
@@ -249,7 +249,6 @@ def _begun(case: Case, known: Preparation) -> Conversation:
         budgets=_budgets(pinned),
         first_evidence=len(snapshot_of(case).snapshot.evidence) + 1,
         cited=_cited(case),
-        insist=_insisted(case, known) if pinned.habits.finish_plan else (),
         names=names_of(case),
         urgency=urgency_of(case),
         known=_known(case, known),
@@ -282,12 +281,6 @@ def _budgets(pinned: facts.CaseOptions) -> Budgets:
         schemas=pinned.habits.max_schemas,
         stagnant_turns=pinned.habits.stagnant_turns,
     )
-
-
-def _insisted(case: Case, known: Preparation) -> tuple[str, ...]:
-    """Planned tools, but for those whose first answer the snapshot gave already."""
-    there = tools_of_snapshot(snapshot_of(case).snapshot) | {one.tool for one in known.known}
-    return tuple(score.tool for score in known.plan.selected if not score.secondary and score.tool not in there)
 
 
 def _cited(case: Case) -> frozenset[str]:

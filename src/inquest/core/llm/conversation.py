@@ -200,8 +200,6 @@ class Conversation:
     """Number of the first evidence that this conversation makes."""
     cited: frozenset[str] = frozenset()
     """Evidence that findings rest on: exchanges about it do not give way."""
-    insist: tuple[str, ...] = ()
-    """Planned tools without which this model may not conclude early; most models need no such list."""
     names: tuple[str, ...] = ()
     """Of the target and its owners: rows that name them are shortened last."""
     urgency: int = 0

@@ -23,9 +23,6 @@ from inquest.core.llm.tool_results import tool_message
 TRUNCATED: Final = (
     "Your answer was cut off because it was too long. Give the whole answer again, shorter, through {tools}."
 )
-UNFINISHED: Final = "Your plan named tools that you have not used: {missing}. Use them, then give your verdict."
-INSIST_UNTIL: Final = 2
-"""So many turns before the cap a verdict is taken as it is."""
 
 
 def verdict_call(reply: ModelReply) -> ToolCall | None:
@@ -43,8 +40,6 @@ def judge_reply(inquiry: Conversation, reply: ModelReply) -> Conversation:
     reading = read_verdict(inquiry.invocation, reply)
     if inquiry.spent and reply.tool_calls and not verdict_call(reply) and not reading.usable:
         return replace(inquiry, concluded=Concluded(None, inquiry.spent))
-    if missing := _unfinished(inquiry):
-        return _ask_for_the_rest(inquiry, reply, missing)
     if inquiry.corrected or (reading.usable and not reading.problems):
         return _conclude(_answer_verdict(inquiry, reply, _received), reading)
     return _ask_again(inquiry, reply, reading)
@@ -70,18 +65,6 @@ def _conclude(inquiry: Conversation, reading: Reading) -> Conversation:
 
 
 # --- what is asked for again ---------------------------------------------------------------------------------------
-
-
-def _unfinished(inquiry: Conversation) -> tuple[str, ...]:
-    """Planned tools that were not called, where this model must call them and there are turns for it."""
-    if inquiry.spent or len(inquiry.turns) + INSIST_UNTIL >= inquiry.turn_limit:
-        return ()
-    return tuple(name for name in inquiry.insist if not inquiry.calls.by_tool.get(name))
-
-
-def _ask_for_the_rest(inquiry: Conversation, reply: ModelReply, missing: tuple[str, ...]) -> Conversation:
-    answered = _answer_verdict(inquiry, reply, lambda call: error_result(call, "not taken yet", "finish your plan"))
-    return add_messages(answered, Message("user", UNFINISHED.format(missing=", ".join(missing))))
 
 
 def _ask_for_the_whole(inquiry: Conversation, reply: ModelReply) -> Conversation:

@@ -32,8 +32,6 @@ class RcaOptions:
     sufficiency: Sufficiency = Sufficiency.LENIENT
     freshness: timedelta = timedelta(seconds=30)
     """A snapshot that is older is stale."""
-    finish_plan: bool = False
-    """Refuse a verdict before the planned tools were called."""
     tool_budget: int = TOOL_BUDGET
     max_schemas: int = 32
     stagnant_turns: int = 2
