@@ -48,7 +48,7 @@ class RcaSettings(SettingsGroup):
     tool_budget: Annotated[int, Field(ge=1, le=50), LIVE] = 10
     """Tools that are planned first."""
     max_tool_schemas: Annotated[int, Field(ge=8, le=128), LIVE] = 32
-    """Tool schemas in one request; three places are reserved."""
+    """Tool schemas in one request; `read_evidence`, `get_runbook` and the resource context keep their places."""
     max_stagnant_turns: Annotated[int, Field(ge=1, le=20), LIVE] = 2
     """Turns of nothing but repeats before the verdict is asked for."""
     summarize: Annotated[bool, LIVE] = False

@@ -201,7 +201,6 @@ def _reads_in_other_namespaces(found: Played) -> None:
             raw("kubectl_get", '{"kind": 1e400}'),
             raw("kubectl_logs", '{"name": "x", "tail_lines": 99999999999999999999}'),
             raw("kubectl_logs", '{"name": "x", "grep": "/(a+)+$/"}'),
-            raw("todo_write", '{"todos": "all of it"}'),
             raw("read_evidence", '{"id": "E1", "offset": -1}'),
         )
     ],
@@ -567,18 +566,10 @@ def _characters_that_nobody_sees(found: Played) -> None:
     assert not HIDDEN.search(opening)
 
 
-@attack(
-    steps=[
-        looks(
-            READ,
-            call("todo_write", todos=[{"id": str(n), "content": "x" * 5_000, "status": "pending"} for n in range(50)]),
-            call("todo_write", todos=[{"id": "x", "content": "y", "status": "done"}]),
-        )
-    ]
-)
+@attack(steps=[looks(READ, text="INVESTIGATION_PLAN:\n" + "\n".join(f"- {n}{'x' * 5_000}" for n in range(50)))])
 def _a_plan_without_end(found: Played) -> None:
     """It does not grow beyond what a status holds."""
-    assert len(found.case["status"].get("plan", [])) <= 12
+    assert 0 < len(found.case["status"]["plan"]) <= 12
 
 
 @attack(
@@ -612,7 +603,7 @@ HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u206
 OFFERED = {
     "kubectl_get", "kubectl_get_yaml", "kubectl_describe", "kubectl_find_resource", "kubectl_events", "kubectl_count",
     "kubectl_logs", "kubectl_previous_logs", "kubectl_top_pods", "kubectl_top_nodes", "kubectl_memory_requests",
-    "get_namespaced_resource_context", "get_cluster_resource_context", "read_evidence", "todo_write",
+    "get_namespaced_resource_context", "get_cluster_resource_context", "read_evidence",
     "list_available_actions", "list_workflows", "get_workflow", "snapshot",
 }  # fmt: skip
 """Tools that only read, and the snapshot: the whole list."""

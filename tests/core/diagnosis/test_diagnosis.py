@@ -149,10 +149,9 @@ AGAIN: dict[str, tuple[Evidence, str]] = {
         taken_by("read_evidence", "E7", "forbidden: OOMKilled", id="E2"),
         "E7: the read gave nothing (Gap)",
     ),
-    "a plan": (taken_by("todo_write", "E7", "OOMKilled"), "E7: todo_write reads nothing of the cluster"),
-    "a page of a plan": (
+    "a page of a runbook": (
         taken_by("read_evidence", "E7", "OOMKilled", id="E6"),
-        "E7: todo_write reads nothing of the cluster",
+        "E7: get_runbook reads nothing of the cluster",
     ),
     "a page of itself": (taken_by("read_evidence", "E7", "OOMKilled", id="E7"), ""),
     "a runbook": (taken_by("get_runbook", "E7", "OOMKilled"), "E7: get_runbook reads nothing of the cluster"),
@@ -160,10 +159,10 @@ AGAIN: dict[str, tuple[Evidence, str]] = {
 
 
 @pytest.mark.parametrize(("again", "note"), AGAIN.values(), ids=AGAIN.keys())
-def test_what_a_model_wrote_itself_proves_nothing(again: Evidence, note: str) -> None:
-    plan = taken_by("todo_write", "E6", "OOMKilled")
+def test_what_an_author_wrote_proves_nothing(again: Evidence, note: str) -> None:
+    runbook = taken_by("get_runbook", "E6", "OOMKilled")
 
-    checked = check_claims([claim(("E7", "OOMKilled"), role="root_cause")], [*EVIDENCE, plan, again])
+    checked = check_claims([claim(("E7", "OOMKilled"), role="root_cause")], [*EVIDENCE, runbook, again])
 
     assert [one.note for one in checked.claims] == [note]
     assert [one.verdict for one in checked.claims] == [UNSUPPORTED if note else SUPPORTED]

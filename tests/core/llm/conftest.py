@@ -33,7 +33,7 @@ TOOLS = tuple(
             },
         },
     )
-    for name in ("kubectl_get", "kubectl_describe", "read_evidence", "list_workflows", "todo_write")
+    for name in ("kubectl_get", "kubectl_describe", "read_evidence", "list_workflows")
 )
 VERDICT: Mapping[str, Any] = {"root_cause_analysis": {"summary": "The limit is too low"}, "confidence": 0.9}
 

@@ -13,7 +13,7 @@ from inquest.core.llm.loop import fold, next_move
 from inquest.core.llm.messages import ModelReply, ToolCall, Usage
 from tests.core.llm.conftest import failed, found, inquiry, says
 
-names = st.sampled_from(["kubectl_get", "kubectl_describe", "list_workflows", "todo_write", "nonsense"])
+names = st.sampled_from(["kubectl_get", "kubectl_describe", "list_workflows", "nonsense"])
 texts = st.sampled_from(['{"kind":"Pod"}', '{"kind":"pods"}', '{"kind":"Node"}', '{"offset":5}', "{", "[]", ""])
 calls = st.builds(ToolCall, id=st.sampled_from(["", "a", "b", "1-a"]), name=names, arguments=texts)
 submits = st.builds(
@@ -115,9 +115,7 @@ def test_every_conversation_ends_within_its_budgets_and_folds_to_itself(
     # The corrective turn and its reminder come on top of the turns.
     assert len(state.turns) <= budgets.turns + 2
     assert state.calls.total <= budgets.calls or state.overspent
-    assert state.runs <= budgets.calls + sum(
-        call.name.startswith("todo_") for turn in state.turns for call in turn.reply.tool_calls
-    )
+    assert state.runs <= budgets.calls
     assert state.stagnant <= budgets.stagnant_turns
     assert fold(begun, kept) == state
     assert [len(turn.results) in (0, len(turn.reply.tool_calls)) for turn in state.turns] == [True] * len(state.turns)

@@ -77,7 +77,7 @@ def test_a_plan_of_tools_that_do_not_exist_falls_back_to_tiers_and_is_kept() -> 
 
 
 @row("S06")
-def test_forty_tools_become_thirty_two_with_three_that_think() -> None:
+def test_forty_tools_become_thirty_two_with_those_that_are_reserved() -> None:
     names = [tool.name for tool in offer_tools(MANY, ranked("x", [ToolScore("tool_36", 9, ())]), 32)]
 
     assert len(names) == 32

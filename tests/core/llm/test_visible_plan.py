@@ -115,31 +115,6 @@ def test_a_revision_keeps_what_is_finished() -> None:
     assert [step.text for step in found] == ["pods", "events", "node"]
 
 
-def todo(*entries: tuple[str, str], ok: bool | None = None) -> Turn:
-    """A turn that writes entries (content, status), and, where told, makes one call besides."""
-    todos = [{"id": content, "content": content, "status": status} for content, status in entries]
-    calls = [ToolCall("t", "todo_write", json.dumps({"todos": todos}))]
-    results = [ToolResult("t", "todo_write", "{}")]
-    if ok is not None:
-        calls.append(ToolCall("c", "kubectl_get", "{}"))
-        results.append(ToolResult("c", "kubectl_get", "", error=not ok))
-    return Turn(ModelReply("", tuple(calls), "stop", Usage(), "m"), tuple(results))
-
-
-def test_a_todo_list_is_a_plan_too_and_writing_it_finishes_nothing() -> None:
-    begun = todo(("pods", "completed"), ("logs", "in_progress"), ("fix", "pending"))
-    gone_on = todo(("fix", "cancelled"), ok=True)
-
-    assert states(begun) == [PENDING, PENDING, PENDING]
-    assert [step.text for step in plan_of([begun, gone_on])] == ["pods", "logs", "fix"]
-    assert states(begun, gone_on) == [PENDING, DONE, SKIPPED]
-
-
-def test_two_entries_are_no_plan_and_a_third_makes_one() -> None:
-    assert states(todo(("a", "pending"), ("b", "pending"))) == []
-    assert states(todo(("a", "pending"), ("b", "pending")), todo(("c", "pending"))) == [PENDING] * 3
-
-
 def test_a_verdict_looks_at_nothing() -> None:
     calls = (ToolCall("a", "submit_result", "{}"), ToolCall("b", "kubectl_get", "{}"))
     results = tuple(ToolResult(call.id, call.name, "{}") for call in calls)

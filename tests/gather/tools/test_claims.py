@@ -61,7 +61,6 @@ CITED: dict[str, dict[str, Any]] = {
     "query_loki": {"query": '{app="checkout"}'},
     "read_evidence": {"id": "E90"},
     "get_runbook": {"name": "OOM"},
-    "todo_write": {"todos": [{"id": "OOMKilled", "content": "x", "status": "in_progress"}]},
 }
 
 

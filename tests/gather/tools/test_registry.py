@@ -257,7 +257,7 @@ async def test_of_cluster_scoped_kinds_a_short_list_is_read(bench: Make, kind: s
 def test_phases_do_not_share_their_tools() -> None:
     first, second = REGISTRY[Invocation.RCA], REGISTRY[Invocation.SELECTION]
 
-    assert set(first) & set(second) == {"todo_write"}
+    assert not set(first) & set(second)
     assert not [name for name in second if name.startswith("kubectl_")]
     submit = {tool.name for invocation in Invocation for tool in submit_tools(invocation)}
     assert not (set(first) | set(second)) & submit
@@ -281,7 +281,6 @@ def test_schemas_are_plain_and_a_tool_without_its_backend_is_not_offered(bench: 
     assert "get_namespaced_resource_context" not in schemas
     assert schemas["kubectl_get"]["required"] == ["kind"]
     assert not [word for word in ("$ref", "$defs", "additionalProperties", '"title"') if word in text]
-    assert schemas["todo_write"]["properties"]["todos"]["items"]["properties"]["status"]["enum"][0] == "pending"
 
 
 def test_schemas_say_nothing_that_only_code_needs(bench: Make) -> None:
@@ -437,15 +436,6 @@ async def test_what_cannot_be_redacted_is_not_shown() -> None:
 
     assert result.error
     assert "canary" not in f"{result}"
-
-
-async def test_todo_entries_are_changed_by_id(bench: Make) -> None:
-    make = bench()
-    todo = {"id": "1", "content": "look", "status": "in_progress"}
-    await make("todo_write", todos=[todo, todo | {"id": "2", "status": "pending"}])
-    text = make.text_of(await make("todo_write", todos=[todo | {"status": "completed"}]))
-
-    assert json.loads(text) == {"total": 2, "by_status": {"completed": 1, "pending": 1}, "in_progress": []}
 
 
 async def test_context_and_runbooks_come_from_what_is_injected() -> None:

@@ -120,8 +120,8 @@ _ROLES: Final[Mapping[str, ClaimRole]] = {
     "ruled_out": ClaimRole.RULED_OUT,
 }
 
-NOTES: Final = frozenset({"todo_write", "get_runbook"})
-"""Tools whose answers hold what a model or an author wrote: they prove nothing about the cluster."""
+NOTES: Final = frozenset({"get_runbook"})
+"""Tools whose answers hold what an author wrote: they prove nothing about the cluster."""
 READ_AGAIN: Final = "read_evidence"
 
 

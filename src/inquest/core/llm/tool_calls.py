@@ -28,7 +28,6 @@ REPLAY_CHARACTERS: Final = 8_000
 PAGING_TOOLS: Final = frozenset({"list_workflows", "list_available_actions", "read_evidence"})
 MARKER_ROOM: Final = 60
 TRUNCATED: Final = "[truncated]"
-EXEMPT_PREFIX: Final = "todo_"
 
 
 def plan_calls(inquiry: Conversation, calls: tuple[ToolCall, ...]) -> tuple[Planned, ...]:
@@ -73,8 +72,6 @@ def boundary_of(seed: str, evidence_id: str) -> str:
 
 
 def _counted(calls: CallCounts, call: ToolCall) -> CallCounts:
-    if call.name.startswith(EXEMPT_PREFIX):
-        return calls
     if _is_next_page(call):
         return replace(calls, total=calls.total + 1)
     return CallCounts(calls.total + 1, {**calls.by_tool, call.name: calls.by_tool.get(call.name, 0) + 1})
@@ -90,7 +87,7 @@ def _is_next_page(call: ToolCall) -> bool:
 
 def _above_total(inquiry: Conversation, call: ToolCall) -> ToolResult | None:
     most = inquiry.budgets.calls
-    if inquiry.calls.total <= most or call.name.startswith(EXEMPT_PREFIX):
+    if inquiry.calls.total <= most:
         return None
     return error_result(call, f"limit reached: {most} tool calls", "give your verdict from what is known")
 
@@ -120,7 +117,7 @@ def _hopeless(inquiry: Conversation, call: ToolCall) -> ToolResult | None:
 
 def _above_tool(inquiry: Conversation, call: ToolCall) -> ToolResult | None:
     most = inquiry.budgets.calls_per_tool
-    if inquiry.calls.by_tool.get(call.name, 0) <= most or call.name.startswith(EXEMPT_PREFIX) or _is_next_page(call):
+    if inquiry.calls.by_tool.get(call.name, 0) <= most or _is_next_page(call):
         return None
     return error_result(call, f"limit reached: {most} calls of {call.name}", "use another tool, or give your verdict")
 

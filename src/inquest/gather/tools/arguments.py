@@ -167,20 +167,6 @@ class ReadEvidence(Arguments):
     limit: Annotated[int, Field(ge=1, le=100_000)] = 20_000
 
 
-class Todo(Arguments):
-    """One entry of the to-do list."""
-
-    id: Annotated[str, Field(min_length=1, max_length=64)]
-    content: Annotated[str, Field(max_length=500)]
-    status: Literal["pending", "in_progress", "completed", "cancelled"]
-
-
-class TodoWrite(Arguments):
-    """Entries to add or to change."""
-
-    todos: Annotated[tuple[Todo, ...], Field(max_length=50)]
-
-
 class Runbook(Arguments):
     """A runbook."""
 

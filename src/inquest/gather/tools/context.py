@@ -65,7 +65,6 @@ class ToolContext:
     infrastructure: str = ""
     """The sentence of pipeline 15.4, for `cluster_context`."""
     evidence: dict[str, Evidence] = field(default_factory=dict)
-    todos: dict[str, dict[str, str]] = field(default_factory=dict)
     contexts: Mapping[Place, Json] = field(default_factory=dict)
     """Answers of the resource-context tools that are known already."""
     window: IncidentWindow | None = None

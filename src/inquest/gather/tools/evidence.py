@@ -1,8 +1,7 @@
-"""Tools about the investigation itself: stored evidence, to-do list, runbooks, resource context."""
+"""Tools about the investigation itself: stored evidence, runbooks, resource context."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from inquest.core.llm.tool_calls import KIND_WORDS
@@ -25,15 +24,6 @@ async def read_evidence(context: ToolContext, given: args.ReadEvidence) -> Outpu
     more = f'\n({found.size - end} characters follow: read_evidence("{given.id}", offset={end}))' if page else ""
     text = page + (more if end < found.size else "")
     return Output(text or "(nothing at this offset)", api_fact=found.api_fact, empty=not page)
-
-
-async def todo_write(context: ToolContext, given: args.TodoWrite) -> Output:
-    """Add or change entries by id."""
-    for todo in given.todos:
-        context.todos[todo.id] = {"content": todo.content, "status": todo.status}
-    counts = Counter(todo["status"] for todo in context.todos.values())
-    at_work = [name for name, todo in context.todos.items() if todo["status"] == "in_progress"]
-    return Output(as_json({"total": len(context.todos), "by_status": dict(counts), "in_progress": at_work}))
 
 
 async def get_runbook(context: ToolContext, given: args.Runbook) -> Output:

@@ -172,10 +172,9 @@ DISCOVER: Final = (
         workflows.get_workflow,
     ),
 )
-BOTH: Final = (Tool("todo_write", "Your plan: adds or changes entries by id.", args.TodoWrite, notes.todo_write),)
 REGISTRY: Final[Mapping[Invocation, Mapping[str, Tool]]] = {
-    Invocation.RCA: {tool.name: tool for tool in (*READ, *STACK, *BOTH)},
-    Invocation.SELECTION: {tool.name: tool for tool in (*DISCOVER, *BOTH)},
+    Invocation.RCA: {tool.name: tool for tool in (*READ, *STACK)},
+    Invocation.SELECTION: {tool.name: tool for tool in DISCOVER},
     Invocation.STREAM: {tool.name: tool for tool in (*READ, *STACK)},
 }
 

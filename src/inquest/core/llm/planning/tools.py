@@ -14,7 +14,7 @@ from typing import Final
 
 from inquest.core.llm.messages import ToolSchema
 
-RESERVED_SCHEMAS: Final = ("read_evidence", "todo_write", "get_runbook")
+RESERVED_SCHEMAS: Final = ("read_evidence", "get_runbook")
 """Cheap ones that think rather than look: three places are theirs (pipeline, section 6.5)."""
 CONTEXT_TOOLS: Final = ("get_namespaced_resource_context", "get_cluster_resource_context")
 TOOL_BUDGET: Final = 10

@@ -1,27 +1,25 @@
 """What a model set out to look at, and how far it came (behaviours, section 8, "Plan block").
 
-The plan is read out of its first message, or out of `todo_write`, which is equal to it; what became of a step follows
+The plan is read out of its first message; what became of a step follows
 from the calls that are booked to it and from nothing that the model says about them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Final, Protocol
 
 from inquest.api.findings import StepState
 from inquest.core.llm.messages import ModelReply, ToolCall, ToolResult
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
-from inquest.core.llm.tool_calls import EXEMPT_PREFIX, arguments_of
+from inquest.core.llm.tool_calls import arguments_of
 from inquest.core.text import make_visible
 
 MIN_STEPS: Final = 3
 MAX_STEPS: Final = 12
 STEP_CHARACTERS: Final = 200
-TODO_TOOL: Final = "todo_write"
 STEP_ARGUMENT: Final = "step"
 """Number with which a call may say to which step it belongs; no tool reads it."""
 SUBMIT_NAMES: Final = frozenset(tool.name for tools in SUBMIT_TOOLS.values() for tool in tools)
@@ -44,10 +42,6 @@ class Step:
     text: str
     state: StepState = StepState.PENDING
     evidence: tuple[str, ...] = ()
-    key: str = ""
-    """Id of the entry in the to-do list; empty where the plan stood in a text."""
-    mark: str = ""
-    """The status that the model gave that entry: says where it is at, never what is done."""
 
     @property
     def is_open(self) -> bool:
@@ -127,7 +121,7 @@ def plan_of(turns: Iterable[PlannedTurn], *, ended: bool = False) -> tuple[Step,
     plan: tuple[Step, ...] = ()
     for number, turn in enumerate(turns):
         plan = _revised(plan, turn.reply.text, first=not number)
-        plan = _booked(reduce(_with_todos, turn.reply.tool_calls, plan), turn)
+        plan = _booked(plan, turn)
     if len(plan) < MIN_STEPS:
         return ()
     return tuple(_after_end(step) for step in plan) if ended else plan
@@ -148,50 +142,21 @@ def _revised(plan: tuple[Step, ...], text: str, *, first: bool) -> tuple[Step, .
     return (*finished, *(Step(text) for text in block.steps if text not in known))[:MAX_STEPS]
 
 
-def _with_todos(plan: tuple[Step, ...], call: ToolCall) -> tuple[Step, ...]:
-    """`todo_write` is a plan too: its entries take the place of what a text left open."""
-    todos = tuple(_todos(call))
-    kept = tuple(step for step in plan if step.key or not step.is_open) if todos else plan
-    return reduce(_upserted, todos, kept)[:MAX_STEPS]
-
-
-def _todos(call: ToolCall) -> Iterator[Mapping[str, str]]:
-    given = arguments_of(call) or {} if call.name == TODO_TOOL else {}
-    todos = given.get("todos")
-    for todo in todos if isinstance(todos, list) else ():
-        if isinstance(todo, dict) and todo.get("id") and str(todo.get("content") or "").strip():
-            yield {name: str(todo.get(name, "")) for name in ("id", "content", "status")}
-
-
-def _upserted(plan: tuple[Step, ...], todo: Mapping[str, str]) -> tuple[Step, ...]:
-    at = next((index for index, step in enumerate(plan) if step.key == todo["id"]), len(plan))
-    step = replace(plan[at], text=_shown(todo["content"])) if at < len(plan) else Step(_shown(todo["content"]))
-    given_up = step.is_open and todo["status"] == "cancelled"
-    state = StepState.SKIPPED if given_up else step.state
-    return (*plan[:at], replace(step, key=todo["id"], mark=todo["status"], state=state), *plan[at + 1 :])
-
-
 # --- booking -----------------------------------------------------------------------------------------------------
 
 
 def _booked(plan: tuple[Step, ...], turn: PlannedTurn) -> tuple[Step, ...]:
     """Every call of the turn on its step; a verdict's turn looks at nothing."""
-    calls = [call for call in turn.reply.tool_calls if not call.name.startswith(EXEMPT_PREFIX)]
+    calls = turn.reply.tool_calls
     if any(call.name in SUBMIT_NAMES for call in calls):
         return plan
-    default = _next_open(plan)
+    default = next((index for index, step in enumerate(plan) if step.is_open), None)
     answers = {result.call_id: result for result in turn.results}
     for call in calls:
         at = _said_step(call, len(plan), default)
         if at is not None:
             plan = (*plan[:at], _after_call(plan[at], answers.get(call.id)), *plan[at + 1 :])
     return plan
-
-
-def _next_open(plan: tuple[Step, ...]) -> int | None:
-    """The open step that the model says it is at, else the first open one."""
-    opened = [index for index, step in enumerate(plan) if step.is_open]
-    return next((index for index in opened if plan[index].mark == "in_progress"), next(iter(opened), None))
 
 
 def _said_step(call: ToolCall, count: int, default: int | None) -> int | None:
