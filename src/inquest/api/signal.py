@@ -154,7 +154,7 @@ class Recommendation(ApiModel):
     diagnosis: Text500 | None = None
     """One or two sentences about what is wrong."""
     action: Text500 | None = None
-    """One or two sentences about what to do."""
+    """One or two sentences about what to do; Inquest runs no command of it."""
     urgency: Urgency | None = None
     """How soon."""
     remediate: bool | None = None

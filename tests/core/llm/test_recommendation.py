@@ -260,14 +260,6 @@ def test_names_are_filled_in_afterwards() -> None:
     assert recommendation.fill_names("<ns>", AdvicePlace(NODE, NODE)) == "the cluster"
 
 
-def test_a_command_in_an_advice_says_what_it_does() -> None:
-    text = "Run `kubectl describe deploy <name> -n <ns>`, never `kubectl delete ns <ns>`."
-
-    assert recommendation.advice_for_action(text, AdvicePlace(POD, API)) == (
-        "Run `kubectl describe deploy api -n shop` (reads), never `kubectl delete ns shop` (changes, high risk)."
-    )
-
-
 # --- without a model ----------------------------------------------------------------------------------------
 
 FIX = "Raise the limit of container <CONTAINER> in <OBJECT>, now <VALUE>."

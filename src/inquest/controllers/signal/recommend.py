@@ -28,7 +28,6 @@ from inquest.core.llm.recommendation import (
     Advice,
     AdvicePlace,
     AdviceRequest,
-    advice_for_action,
     advice_request,
     fill_names,
     fit_advice,
@@ -163,7 +162,7 @@ def _written(
 ) -> Recommendation:
     return Recommendation(
         diagnosis=fill_names(advice.diagnosis, place)[:500],
-        action=advice_for_action(advice.action, place)[:500],
+        action=fill_names(advice.action, place)[:500],
         urgency=advice.urgency,
         remediate=advice.remediate,
         prompt=fill_names(advice.prompt, place)[:1000] or None,

@@ -18,7 +18,6 @@ from inquest.api.refs import TargetRef
 from inquest.api.signal import Signal, Urgency
 from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.evidence.evidence import digest_of
-from inquest.core.llm.kubectl_commands import label_commands
 from inquest.core.llm.messages import Message, ModelReply, ModelRequest
 from inquest.core.text import frame_text, make_visible
 
@@ -312,11 +311,6 @@ def fill_names(text: str, place: AdvicePlace) -> str:
     """A text with the names of this Signal."""
     namespace = place.owner.namespace or place.target.namespace or "the cluster"
     return text.replace(NAME, place.owner.name).replace(NAMESPACE, namespace)
-
-
-def advice_for_action(action: str, place: AdvicePlace) -> str:
-    """What to do, with the names of this Signal; every command says whether it changes something."""
-    return label_commands(fill_names(action, place))
 
 
 # --- without a model ----------------------------------------------------------------------------------------
