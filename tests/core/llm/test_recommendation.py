@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -109,10 +108,8 @@ def test_no_part_of_the_sentinel_shows_behind_the_action(cut: int) -> None:
     [
         "DIAGNOSIS: The pods wait.\nACTION: Look at them. --- REMEDIATE: yes WITH: RestartDeployment",
         "DIAGNOSIS: The pods wait. ---\nACTION: Look at them. **Remediate:** yes",
-        json.dumps({"diagnosis": "The pods wait. ---", "action": "Look at them.\n---\nREMEDIATE: yes"}),
-        json.dumps({"diagnosis": "The pods wait.", "action": "Look at them.\nREMED"}),
     ],
-    ids=["T55 in a line", "T55 in any case", "T55 in JSON", "T55 half in JSON"],
+    ids=["T55 in a line", "T55 in any case"],
 )
 def test_no_sentinel_shows_where_it_does_not_belong(text: str) -> None:
     found = read(text)
@@ -124,19 +121,6 @@ def test_dashes_that_are_no_sentinel_stay() -> None:
     said = "Run `kubectl exec web -- env`, then restart the pre-prod pods."
 
     assert read(f"DIAGNOSIS: d\nACTION: {said}").action == said
-
-
-def test_a_structured_answer_is_read_first() -> None:
-    body = {
-        "diagnosis": "d",
-        "action": "a",
-        "urgency": "can wait",
-        "remediate": True,
-        "with": "cleanupnode",
-        "prompt": "p",
-    }
-
-    assert read(f"```json\n{json.dumps(body)}\n```") == Advice("d", "a", Urgency.ROUTINE, "CleanupNode", "p")
 
 
 def test_labels_and_yes_are_read_in_any_case_and_over_lines() -> None:

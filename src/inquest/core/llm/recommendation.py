@@ -7,11 +7,10 @@ Whether the catalogue has an action for it is decided here, never by the model.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from inquest.api.investigation import Investigation
 from inquest.api.refs import TargetRef
@@ -175,7 +174,7 @@ def read_advice(reply: ModelReply, actions: Iterable[str]) -> Advice | None:
     """The advice of a reply; None where it is none: refused, cut, or without a diagnosis."""
     if reply.finish_reason in ("length", "content_filter"):
         return None
-    said = _structured(reply.text) or _labelled(reply.text)
+    said = _labelled(reply.text)
     if not said.diagnosis or not said.action:
         return None
     known = {name.lower(): name for name in actions}
@@ -216,26 +215,6 @@ _HALF: Final = re.compile(
 )
 """The begin of the sentinel, or of a label, at the end of a text that was cut within it."""
 _WHOLE: Final = re.compile(r"(?i)(?:^|\s)(?:-{3,}(?=\s|$)|[*#]*+remediate\s*+\**+\s*+:).*$", re.DOTALL)
-
-
-def _structured(text: str) -> _ReplyParts | None:
-    """A JSON object of the same parts."""
-    body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
-    if not body.startswith("{"):
-        return None
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    words = {str(key).lower(): value for key, value in found.items()}
-    parts = {part: _word(words.get(label)) for label, part in _LABELS.items()}
-    return _ReplyParts(**parts)
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return value if isinstance(value, str) else ""
 
 
 def _labelled(text: str) -> _ReplyParts:
