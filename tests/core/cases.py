@@ -30,7 +30,6 @@ from inquest.core.case.concluding import seen_again
 from inquest.core.case.facts import CaseOptions, Fact
 from inquest.core.case.merging import merge_results
 from inquest.core.case.steps import (
-    AskGroup,
     AskPolicy,
     BeginCase,
     BindProposal,
@@ -46,7 +45,6 @@ from inquest.core.case.steps import (
     RequestApproval,
     ResolveContext,
     RunToolBatch,
-    SeekTarget,
     Step,
     TakeSnapshot,
     ValidateSelection,
@@ -460,7 +458,6 @@ class World:
     decision: str = "ApprovalRequired"
     later: Callable[[], facts.SnapshotTaken] | None = None
     """What a second look gives; the same as the first where nothing is said."""
-    missing: frozenset[str] = frozenset()
     """Names of objects that are not there."""
     away: frozenset[str] = frozenset()
     """Tools whose service does not answer."""
@@ -489,11 +486,6 @@ class World:
                 return kind(move.stamp(next(self.replies)), now)
             case RunToolBatch(invocation, move):
                 return facts.ToolsRan(invocation, tuple(self.ran(run) for run in move.runs), now)
-            case AskGroup(move):
-                return facts.SelectionReplied(move.stamp(next(self.replies)), now, Invocation.RCA)
-            case SeekTarget(named):
-                gone = named.name in self.missing
-                return facts.TargetSought(named, not gone, f"NotFound: {named.display}" if gone else "", now)
             case _:
                 return self._decide(step, now)
 
@@ -501,8 +493,8 @@ class World:
         match step:
             case ChooseByCode():
                 return self.code() if self.findings else facts.NothingSelected("no detector found anything", now)
-            case ValidateSelection(answer, _, _, number):
-                return facts.SelectionTried(number, answer, next(self.validations, valid()), now)
+            case ValidateSelection(answer, _, _, number, cautions):
+                return facts.SelectionTried(number, answer, next(self.validations, valid()), now, cautions)
             case BindProposal(verdict, _):
                 return facts.Proposed(verdict, proposal(undoing=self.undoing), now)
             case AskPolicy():
@@ -612,8 +604,6 @@ def one_of_each() -> tuple[Fact, ...]:
         briefed(playbooks=(PlaybookMatch("OOMKilled", ("look",), ("137",), "status", ("E1",)),)),
         facts.RcaReplied(reply("", call("get", kind="pod"), reserved="TurnBudgetSpent"), AT),
         facts.SelectionReplied(declined(), AT),
-        facts.SelectionReplied(reply("apps/v1"), AT, Invocation.RCA),
-        facts.TargetSought(DEPLOYMENT, False, "NotFound: Deployment/api", AT),
         facts.TargetRechecked(Health.UNHEALTHY, ("still",), (Gap("pods", "forbidden"),), (evidence(3),), AT),
         facts.ToolsRan(Invocation.SELECTION, (result,), AT),
         facts.StreamsReplied((("pod", reply("no")), ("logs", reply("", call("get", kind="pod")))), AT),

@@ -13,17 +13,16 @@ import yaml
 
 from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.refs import TargetRef
-from inquest.api.types import Outcome, Phase, SubReason
+from inquest.api.types import Phase, SubReason
 from inquest.controllers.catalogue.live import LiveCatalogue, content_hash, content_of
-from inquest.controllers.guards import bare_reference
 from inquest.controllers.investigation.case_work import CaseWork
-from inquest.controllers.investigation.propose import Proposals, UnfitChoice
+from inquest.controllers.investigation.propose import Proposals
 from inquest.controllers.investigation.select import CATALOGUE_WAIT, Selections
 from inquest.controllers.ports import ControllerPorts
-from inquest.core.case import decide, facts, outcome, selecting
+from inquest.core.case import facts, outcome, selecting
 from inquest.core.case.case import Case
 from inquest.core.case.endings import catalogue_unavailable
-from inquest.core.case.steps import AskGroup, CallModel, ChooseByCode, RecheckTarget, RecordFact, ValidateSelection
+from inquest.core.case.steps import CallModel, ChooseByCode, RecheckTarget, RecordFact, ValidateSelection
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.evidence.evidence import Gap, Health
 from inquest.core.evidence.snapshot import Snapshot
@@ -306,53 +305,17 @@ async def test_only_what_a_resource_carries_as_active_is_offered(there: tuple[Js
 
 # --- the target (pipeline, section 9) -----------------------------------------------------------------------------
 
-GONE = cases.context(target=CONFIG, verified=False, deleted=True, target_pin=None)
-SOUGHT: dict[str, tuple[ResourceContext, str]] = {
-    "there": (cases.context(target=CONFIG, target_pin=PINNED_CONFIG), ""),
-    "not there": (GONE, "NotFound: ConfigMap/cfg"),
-    "not readable": (
-        cases.context(target=CONFIG, verified=False, gaps=(Gap("get ConfigMap/cfg", "Forbidden: no"),)),
-        "NotResolved: get ConfigMap/cfg: Forbidden: no",
-    ),
-    "of several groups": (
-        cases.context(target=CONFIG, choices=("a/v1", "b/v1")),
-        "NotResolved: ConfigMap is served by a/v1, b/v1, name one as api_version",
-    ),
-}
 
-
-@pytest.mark.parametrize(("seen", "why"), SOUGHT.values(), ids=SOUGHT.keys())
-async def test_a_target_of_another_kind_is_sought_in_the_cluster(seen: ResourceContext, why: str) -> None:
-    fact = await Proposals(Outside(seen).ports()).seek(cases.reached(Phase.SELECTING), CONFIG)
-
-    assert fact == facts.TargetSought(CONFIG, not why, why, cases.AT)
-
-
-def a_try(target: TargetRef | None) -> facts.SelectionTried:
-    return facts.SelectionTried(
-        1, chosen(target=target), replace(cases.valid(), record=RECORD, parameters={}), cases.AT
-    )
-
-
-@pytest.mark.parametrize(
-    ("named", "pin"),
-    [
-        pytest.param(None, cases.PINNED_DEPLOYMENT, id="none named"),
-        pytest.param(
-            TargetRef(kind="Deployment", name="halluc", namespace="shop"),
-            cases.PINNED_DEPLOYMENT,
-            id="pipeline-20.5-01",
-        ),
-        pytest.param(CONFIG, PINNED_CONFIG, id="T29 another kind that exists"),
-        pytest.param(NODE, PINNED_NODE, id="pipeline-20.5-02b"),
-    ],
-)
-async def test_the_proposal_is_bound_to_what_was_found(named: TargetRef | None, pin: Any) -> None:
-    outside = Outside(cases.context(target=bare_reference(pin), target_pin=pin))
+async def test_the_proposal_is_bound_to_the_root_owner_whatever_name_was_chosen() -> None:
+    named = TargetRef(kind="Deployment", name="halluc", namespace="shop")
+    tried = replace(cases.valid(), record=RECORD, parameters={})
     case = cases.reached(Phase.SELECTING)
 
-    bound = await Proposals(outside.ports()).bind(case, outcome.signal_resolved(), a_try(named))
+    bound = await Proposals(Outside().ports()).bind(
+        case, outcome.signal_resolved(), facts.SelectionTried(1, chosen(target=named), tried, cases.AT)
+    )
 
+    pin = cases.PINNED_DEPLOYMENT
     assert isinstance(bound, facts.Proposed)
     assert bound.proposal.target == pin
     assert bound.proposal.parameters["TARGET_RESOURCE_KIND"] == pin.kind
@@ -360,29 +323,7 @@ async def test_the_proposal_is_bound_to_what_was_found(named: TargetRef | None, 
     assert bound.proposal.parameters["TARGET_RESOURCE_NAMESPACE"] == (pin.namespace or "")
 
 
-async def test_a_target_that_went_meanwhile_binds_nothing_and_keeps_what_was_chosen() -> None:
-    case = cases.reached(Phase.SELECTING)
-
-    unfit = await Proposals(Outside(GONE).ports()).bind(case, outcome.signal_resolved(), a_try(CONFIG))
-
-    assert isinstance(unfit, UnfitChoice)
-    assert (unfit.verdict.outcome, unfit.verdict.phase) == (Outcome.RCA_INCOMPLETE, Phase.FAILED)
-    assert unfit.verdict.merged is not None
-    assert unfit.verdict.merged.workflow == cases.choice()
-
-
-async def test_a_tenants_case_binds_nothing_that_is_in_no_namespace() -> None:
-    case = cases.reached(Phase.SELECTING, cases.World({"home": "inquest-system"}))
-    proposals = Proposals(Outside(cases.context(target=NODE, target_pin=PINNED_NODE)).ports())
-
-    sought = await proposals.seek(case, NODE)
-    bound = await proposals.bind(case, outcome.signal_resolved(), a_try(NODE))
-
-    assert (sought.found, sought.why) == (False, "NotResolved: Node/n1 is outside the namespaces of this case")
-    assert isinstance(bound, UnfitChoice)
-
-
-# --- looking again, asking again ----------------------------------------------------------------------------------
+# --- looking again --------------------------------------------------------------------------------------------------
 
 
 def a_work(case: Case) -> CaseWork:
@@ -399,26 +340,3 @@ async def test_the_second_look_is_what_the_detectors_make_of_it_now() -> None:
     assert fact.health is not Health.HEALTHY
     assert fact.gaps == (Gap("pods", "forbidden"),)
     assert [item.id for item in fact.evidence] == ["E2"]
-
-
-async def test_the_answer_about_a_group_belongs_to_invocation_1() -> None:
-    inquiry = next_question()
-
-    fact = await Selections(Outside().ports()).ask_group(a_work(Case()), inquiry)
-
-    assert isinstance(fact, facts.SelectionReplied)
-    assert fact.conversation is Invocation.RCA
-    assert fact.reply.reserved == inquiry.move.reserved
-
-
-def next_question() -> AskGroup:
-    def contexts(target: TargetRef) -> ResourceContext:
-        return cases.context(target=target, choices=("a/v1", "b/v1") if target.kind == "Gadget" else ())
-
-    named = cases.submitted(remediation_target={"kind": "Gadget", "name": "g", "namespace": "shop"})
-    world = cases.World({"model": "m-1"}, replies=iter([named]), contexts=contexts)
-    case = world.run(cases.view(), until=Phase.SELECTING)
-    case, _ = world.step(case, cases.view())
-    step = decide.next_step(case, cases.view())
-    assert isinstance(step, AskGroup)
-    return step

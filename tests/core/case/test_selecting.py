@@ -19,14 +19,13 @@ from inquest.core.case.decide import next_step
 from inquest.core.case.endings import end_cancelled, model_unavailable, timed_out
 from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.outcome import Conclusion
-from inquest.core.case.steps import AskGroup, CallModel, ResolveContext, Wait
+from inquest.core.case.steps import ResolveContext, Wait
 from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import ALL_DETECTIONS
 from inquest.core.evidence.evidence import Finding, Gap, Health
-from inquest.core.llm.messages import Invocation, ModelReply, ToolCall
+from inquest.core.llm.messages import ModelReply, ToolCall
 from inquest.core.reporting import status
-from inquest.core.reporting.transcript import transcript_turns
 from inquest.core.selection import selection
 from tests.core import cases
 from tests.core.cases import World, view
@@ -54,8 +53,8 @@ def codes(verdict: Conclusion) -> list[str]:
     return [warning.code for warning in verdict.merged.warnings] if verdict.merged else []
 
 
-def asked(case: Case, invocation: Invocation = Invocation.SELECTION) -> list[ModelReply]:
-    return [fact.reply for fact in case.all(facts.SelectionReplied) if fact.conversation is invocation]
+def asked(case: Case) -> list[ModelReply]:
+    return [fact.reply for fact in case.all(facts.SelectionReplied)]
 
 
 # --- which group (pipeline, section 10) ---------------------------------------------------------------------------
@@ -86,37 +85,9 @@ def about(api_version: str | None = None, **more: Any) -> ModelReply:
     return cases.submitted(remediation_target=target, **more)
 
 
-NAMED: dict[str, tuple[ModelReply, str]] = {
-    "in the target": (about("b.example/v1"), "b.example/v1"),
-    "in the target, in another version": (about("b.example/v2"), "b.example/v1"),
-    "in words": (cases.reply("It is the one of a.example/v1."), "a.example/v1"),
-}
-
-
-@pytest.mark.parametrize(("answer", "meant"), NAMED.values(), ids=NAMED.keys())
-def test_a_group_that_is_named_when_asked_is_looked_up(answer: ModelReply, meant: str) -> None:
-    world = answers(about(), answer, cases.chose(), contexts=looked_up)
-
-    case = world.run(view())
-
-    assert case.phase is Phase.AWAITING_APPROVAL
-    assert [fact.context.target.api_version for fact in case.all(facts.ContextResolved)][1:] == [GROUPS[0], meant]
-    assert len(asked(case, Invocation.RCA)) == 1
-
-
-STILL: dict[str, ModelReply] = {
-    "the same again": about(),
-    "another group": about("c.example/v1"),
-    "both in words": cases.reply("a.example/v1 or b.example/v1"),
-    "nothing that can be read": cases.reply(""),
-    "no target any more": cases.submitted(remediation_target=None),
-}
-
-
-@pytest.mark.parametrize("answer", STILL.values(), ids=STILL.keys())
 @pytest.mark.parametrize("said", [None, "c.example/v1"], ids=["no group said", "a group that does not serve it"])
-def test_a_kind_that_stays_ambiguous_goes_to_a_person(answer: ModelReply, said: str | None) -> None:
-    outcome, phase, verdict = ended(answers(about(said), answer, contexts=looked_up))
+def test_a_kind_of_several_groups_goes_to_a_person(said: str | None) -> None:
+    outcome, phase, verdict = ended(answers(about(said), contexts=looked_up))
 
     assert (outcome, phase, verdict.sub_reason) == (Outcome.RCA_INCOMPLETE, Phase.COMPLETED, SubReason.AMBIGUOUS_KIND)
     assert verdict.message == (
@@ -126,46 +97,20 @@ def test_a_kind_that_stays_ambiguous_goes_to_a_person(answer: ModelReply, said: 
     assert verdict.conditions["TargetVerified"] == ("False", "AmbiguousKind")
 
 
-def test_the_question_goes_on_with_the_conversation_that_named_the_target() -> None:
-    world = answers(about(), contexts=looked_up)
-    case = world.run(view(), until=Phase.SELECTING)
-    case, _ = world.step(case, view())
+def test_a_group_that_the_diagnosis_names_is_looked_up() -> None:
+    case = answers(about("b.example/v1"), cases.chose(), contexts=looked_up).run(view())
 
-    step = next_step(case, view())
-
-    assert isinstance(step, AskGroup)
-    request = step.move.request
-    assert [tool.name for tool in request.tools] == ["submit_result"] == list(request.forced)
-    assert any("a.example/v1, b.example/v1" in message.content for message in request.messages)
-    assert any("submit_result" in call.name for message in request.messages for call in message.tool_calls)
+    assert case.phase is Phase.AWAITING_APPROVAL
+    assert [fact.context.target.api_version for fact in case.all(facts.ContextResolved)][1:] == ["b.example/v1"]
 
 
-def test_the_question_and_its_answer_are_told_with_invocation_1() -> None:
-    case = answers(about(), about("b.example/v1"), cases.chose(), contexts=looked_up).run(view())
-
-    told = transcript_turns(case, cases.TOOLS)
-
-    assert [(one.invocation, one.turn) for one in told] == [
-        (Invocation.RCA, 1),
-        (Invocation.RCA, 2),
-        (Invocation.SELECTION, 1),
-    ]
-    assert told[1].reply.tool_calls[0].arguments == about("b.example/v1").tool_calls[0].arguments
-    assert [one.fact for one in told] == [case.facts.index(fact) for fact in case.facts if _is_turn(fact)]
-
-
-def _is_turn(fact: facts.Fact) -> bool:
-    return isinstance(fact, facts.RcaReplied | facts.SelectionReplied)
-
-
-def test_the_signals_own_resource_needs_no_question() -> None:
+def test_the_signals_own_resource_is_of_the_group_that_the_signal_means() -> None:
     """Several groups serve its kind: it is the one that the Signal means (row 3)."""
     contexts = [cases.context(choices=GROUPS)]
 
     case = answers(cases.submitted(), cases.chose(), contexts=lambda _: contexts[0]).run(view())
 
     assert case.phase is Phase.AWAITING_APPROVAL
-    assert asked(case, Invocation.RCA) == []
 
 
 def of_two(target: TargetRef) -> ResourceContext:
@@ -187,31 +132,18 @@ OWN = {"kind": "Pod", "name": "api-1", "namespace": "shop"}
 
 
 @pytest.mark.parametrize("target", [OWN, None], ids=["named without a group", "not named"])
-def test_a_signal_that_means_two_objects_is_asked_about(target: Any) -> None:
-    answer = cases.submitted(remediation_target={**OWN, "api_version": GROUPS[1]})
-
-    case = unsaid(cases.submitted(remediation_target=target), answer, cases.chose()).run(view())
-
-    assert case.phase is Phase.AWAITING_APPROVAL
-    assert len(asked(case, Invocation.RCA)) == 1
-    assert [fact.context.target.api_version for fact in case.all(facts.ContextResolved)] == list(GROUPS)
-
-
-def test_a_signal_that_means_two_objects_keeps_the_one_that_the_answer_names() -> None:
-    answer = cases.submitted(remediation_target={**OWN, "api_version": GROUPS[0]})
-
-    case = unsaid(cases.submitted(remediation_target=OWN), answer, cases.chose()).run(view())
-
-    assert case.phase is Phase.AWAITING_APPROVAL
-    assert len(case.all(facts.ContextResolved)) == 1
-
-
-@pytest.mark.parametrize("answer", STILL.values(), ids=STILL.keys())
-def test_a_signal_that_stays_two_objects_goes_to_a_person(answer: ModelReply) -> None:
-    outcome, phase, verdict = ended(unsaid(cases.submitted(remediation_target=OWN), answer))
+def test_a_signal_that_means_two_objects_goes_to_a_person(target: Any) -> None:
+    outcome, phase, verdict = ended(unsaid(cases.submitted(remediation_target=target)))
 
     assert (outcome, phase, verdict.sub_reason) == (Outcome.RCA_INCOMPLETE, Phase.COMPLETED, SubReason.AMBIGUOUS_KIND)
     assert "a.example/v1, b.example/v1" in verdict.message
+
+
+def test_of_a_signal_that_means_two_objects_the_one_that_the_diagnosis_names_is_taken() -> None:
+    case = unsaid(cases.submitted(remediation_target={**OWN, "api_version": GROUPS[1]}), cases.chose()).run(view())
+
+    assert case.phase is Phase.AWAITING_APPROVAL
+    assert [fact.context.target.api_version for fact in case.all(facts.ContextResolved)] == list(GROUPS)
 
 
 def test_without_a_model_a_signal_that_means_two_objects_goes_to_a_person() -> None:
@@ -225,14 +157,13 @@ def test_without_a_model_a_signal_that_means_two_objects_goes_to_a_person() -> N
     assert verdict.merged.workflow is None
 
 
-def test_another_target_with_a_group_of_its_own_needs_no_question() -> None:
+def test_another_target_with_a_group_of_its_own_is_looked_up() -> None:
     case = unsaid(about("a.example/v1"), cases.chose()).run(view())
 
     assert case.phase is Phase.AWAITING_APPROVAL
-    assert asked(case, Invocation.RCA) == []
 
 
-def test_an_ambiguous_kind_without_a_model_asks_nobody() -> None:
+def test_without_a_model_an_ambiguous_kind_goes_to_a_person() -> None:
     world = World(findings=(cases.finding(object=GADGET),), contexts=looked_up)
 
     assert ended(world)[2].sub_reason is SubReason.AMBIGUOUS_KIND
@@ -271,85 +202,41 @@ def selecting(*replies: ModelReply, **more: Any) -> World:
 
 
 @pytest.mark.parametrize(
-    ("target", "sought"),
+    "target",
     [
-        pytest.param({"kind": "Deployment", "name": "halluc"}, 0, id="pipeline-20.5-01"),
-        pytest.param({"kind": "Pod", "name": "worker-abc"}, 0, id="pipeline-20.5-02a"),
-        pytest.param(CONFIG, 1, id="another kind that exists"),
-        pytest.param(None, 0, id="none named"),
+        pytest.param({"kind": "Deployment", "name": "halluc"}, id="pipeline-20.5-01"),
+        pytest.param({"kind": "Pod", "name": "worker-abc"}, id="pipeline-20.5-02a"),
+        pytest.param({"kind": "Deployment", "name": "x", "api_version": "apps/v1beta1"}, id="another version"),
+        pytest.param(None, id="none named"),
     ],
 )
-def test_a_target_of_another_kind_is_looked_up(target: Any, sought: int) -> None:
+def test_a_target_of_a_kind_that_was_diagnosed_is_the_root_owner(target: Any) -> None:
     case = selecting(choosing(target)).run(view())
 
     assert case.phase is Phase.AWAITING_APPROVAL
-    assert len(case.all(facts.TargetSought)) == sought
+    assert len(asked(case)) == 1
 
 
 @pytest.mark.parametrize(
-    ("target", "why"),
+    "target",
     [
-        pytest.param(NODE, "NotFound: Node/n9", id="pipeline-20.5-02c"),
-        pytest.param(CONFIG, "NotFound: ConfigMap/cfg", id="a ConfigMap"),
-        pytest.param(
-            SECRET, "NotResolved: Secret/db is never read, so nothing about it can be verified", id="a Secret"
-        ),
-        pytest.param(
-            ELSEWHERE, "NotResolved: ConfigMap/cfg is outside the namespaces of this case", id="another namespace"
-        ),
+        pytest.param(NODE, id="pipeline-20.5-02c"),
+        pytest.param(CONFIG, id="a ConfigMap"),
+        pytest.param(SECRET, id="a Secret"),
+        pytest.param({"kind": "Deployment", "name": "x", "api_version": "other/v1"}, id="another group"),
     ],
 )
-def test_a_target_that_is_not_there_is_asked_about_once(target: Any, why: str) -> None:
-    world = selecting(choosing(target), choosing(target), missing=frozenset({"cfg", "n9"}))
-
-    case = world.run(view())
+def test_a_target_of_another_kind_goes_to_a_person_and_is_asked_of_nobody(target: Any) -> None:
+    case = selecting(choosing(target)).run(view())
 
     verdict = verdict_of(case)
+    shown = f"{target['kind']}/{target['name']}"
+    why = f"NotResolved: {shown} is of another kind than Deployment/api"
     assert (verdict.outcome, verdict.phase) == (Outcome.RCA_INCOMPLETE, Phase.FAILED)
     assert verdict.message == f"Root cause analysis incomplete: no verified target; {why}"
     assert verdict.conditions["TargetVerified"][0] == "False"
-    assert len(asked(case)) == 2
+    assert len(asked(case)) == 1
     assert case.all(facts.Proposed) == ()
-
-
-def test_the_question_names_what_is_missing_and_what_would_be_taken() -> None:
-    world = selecting(choosing(CONFIG), missing=frozenset({"cfg"}))
-    case = world.run(view(), until=Phase.SELECTING)
-    while not case.all(facts.TargetSought):
-        case, _ = world.step(case, view())
-
-    step = next_step(case, view())
-
-    assert isinstance(step, CallModel)
-    texts = [message.content for message in step.move.request.messages if message.role == "user"]
-    assert any("ConfigMap/cfg cannot" in text and "Deployment/api (ns: shop)" in text for text in texts)
-    assert list(step.move.request.forced) == ["submit_result_with_workflow", "submit_result_no_workflow"]
-
-
-THEN: dict[str, tuple[list[ModelReply], Phase, Outcome | None, int]] = {
-    "leaves it out": ([choosing(None)], Phase.AWAITING_APPROVAL, None, 1),
-    "names one of the chain": ([choosing({"kind": "Deployment", "name": "api"})], Phase.AWAITING_APPROVAL, None, 1),
-    "names another that exists": ([choosing({"kind": "Node", "name": "n1"})], Phase.AWAITING_APPROVAL, None, 1),
-    "names another that does not": (
-        [choosing({**CONFIG, "name": "gone"})],
-        Phase.FAILED,
-        Outcome.RCA_INCOMPLETE,
-        1,
-    ),
-    "cannot be read": ([cases.reply("hm"), cases.reply("hm")], Phase.FAILED, Outcome.RCA_INCOMPLETE, 1),
-    "declines": ([cases.declined()], Phase.COMPLETED, Outcome.NO_MATCHING_WORKFLOWS, 1),
-    "chooses another workflow": ([choosing(None, "restart-api")], Phase.AWAITING_APPROVAL, None, 2),
-}
-
-
-@pytest.mark.parametrize(("replies", "phase", "outcome", "tries"), THEN.values(), ids=THEN.keys())
-def test_what_follows_the_question_about_a_target(
-    replies: list[ModelReply], phase: Phase, outcome: Outcome | None, tries: int
-) -> None:
-    case = selecting(choosing(CONFIG), *replies, missing=frozenset({"cfg", "gone"})).run(view())
-
-    assert (case.phase, case.closed and case.closed.verdict.outcome) == (phase, outcome)
-    assert len(case.all(facts.SelectionTried)) == tries
 
 
 ACTIONS = cases.reply("", cases.call("list_available_actions"))
@@ -385,22 +272,6 @@ def test_what_reads_like_an_order_is_told_to_people_and_to_the_policy() -> None:
     ]
 
 
-def test_after_three_tries_only_the_target_of_an_answer_is_taken() -> None:
-    bad = [cases.chose("wrong"), cases.chose("wrong"), choosing(CONFIG)]
-    world = selecting(
-        *bad, choosing(None, "another"), missing=frozenset({"cfg"}), validations=iter([INVALID, INVALID, cases.valid()])
-    )
-
-    case = world.run(view())
-
-    assert (case.phase, len(case.all(facts.SelectionTried))) == (Phase.AWAITING_APPROVAL, 3)
-    selected = case.last(facts.Proposed)
-    assert selected is not None
-    assert selected.verdict.merged is not None
-    assert selected.verdict.merged.workflow is not None
-    assert selected.verdict.merged.workflow.workflow_id == cases.WORKFLOW_ID
-
-
 UNPLACED: dict[str, tuple[dict[str, str], TargetRef]] = {
     "of the Signal's namespace": (
         {"kind": "ConfigMap", "name": "cfg"},
@@ -414,11 +285,9 @@ UNPLACED: dict[str, tuple[dict[str, str], TargetRef]] = {
 def test_a_target_without_a_namespace_is_looked_for_where_the_signal_is(
     target: dict[str, str], sought: TargetRef
 ) -> None:
-    first = answers(cases.submitted(remediation_target=target)).run(view(), until=Phase.SELECTING)
-    second = selecting(choosing(target)).run(view())
+    case = answers(cases.submitted(remediation_target=target)).run(view(), until=Phase.SELECTING)
 
-    assert next_step(first, view()) == ResolveContext(sought)
-    assert [fact.named for fact in second.all(facts.TargetSought)] == [sought]
+    assert next_step(case, view()) == ResolveContext(sought)
 
 
 def test_a_diagnosis_of_the_signals_own_root_needs_no_second_look() -> None:
@@ -650,10 +519,6 @@ SPENT: dict[str, tuple[World, list[str]]] = {
         ["TurnBudgetSpent"],
     ),
     "nothing": (answers(cases.submitted(), cases.chose()), []),
-    "the question about a target is no budget": (
-        selecting(choosing(CONFIG), choosing(None), missing=frozenset({"cfg"})),
-        [],
-    ),
 }
 
 
@@ -708,13 +573,12 @@ BROKEN = {"severity": "awful"}
 STILL_BROKEN: dict[str, list[ModelReply]] = {
     "of a choice": [cases.chose(**BROKEN)] * 2,
     "of a refusal": [cases.declined(**BROKEN)] * 2,
-    "of an answer about a target": [choosing(CONFIG), choosing(None, **BROKEN), choosing(None, **BROKEN)],
 }
 
 
 @pytest.mark.parametrize("replies", STILL_BROKEN.values(), ids=STILL_BROKEN.keys())
 def test_what_the_corrective_turn_did_not_heal_is_said(replies: list[ModelReply]) -> None:
-    case = selecting(*replies, missing=frozenset({"cfg"})).run(view())
+    case = selecting(*replies).run(view())
 
     ending = case.closed.verdict if case.closed else case.all(facts.Proposed)[0].verdict
     assert ending.merged is not None
@@ -801,7 +665,7 @@ def _restarted(world: Callable[[], World]) -> Case:
 
 CRASHES: dict[str, Callable[[], World]] = {
     "which group": lambda: answers(about(), about("b.example/v1"), cases.chose(), contexts=looked_up),
-    "which object": lambda: selecting(choosing(CONFIG), choosing(CONFIG), missing=frozenset({"cfg"})),
+    "which object": lambda: selecting(choosing(CONFIG)),
     "over": lambda: answers(OVER, later=lambda: HEALTHY),
     "tries": lambda: selecting(cases.chose("x"), *[cases.reply("hm")] * 3, validations=iter([INVALID])),
 }

@@ -51,7 +51,6 @@ from inquest.core.selection.selection import (
     unreadable_reply,
     validate_selection,
 )
-from inquest.core.selection.target import FinalTarget, final_target, injected, needs_lookup, target_question
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SHA = "sha256:" + "a" * 64
@@ -294,18 +293,6 @@ def test_undeclared_parameters_are_stripped(
     assert (checked.stripped, dict(checked.values), checked.errors) == (stripped, kept, ())
 
 
-def test_pipeline_20_5_07b_the_target_is_overwritten() -> None:
-    values = injected({"TARGET_RESOURCE_NAME": "evil", "A": "1"}, ref("Deployment/api", api_version="apps/v1"))
-
-    assert values == {
-        "A": "1",
-        "TARGET_RESOURCE_NAME": "api",
-        "TARGET_RESOURCE_KIND": "Deployment",
-        "TARGET_RESOURCE_NAMESPACE": "shop",
-        "TARGET_RESOURCE_API_VERSION": "apps/v1",
-    }
-
-
 @pytest.mark.parametrize(
     ("declaration", "line"),
     [
@@ -437,34 +424,6 @@ def test_a_correction_that_cannot_be_read_is_a_failed_try(_row: None) -> None:
 WORKER = ref("Deployment/worker", api_version="apps/v1")
 POD = ref("Pod/worker-abc", api_version="v1")
 NODE = ref("Node/n1", None)
-
-
-@pytest.mark.parametrize(
-    ("root", "named", "known", "found", "aim"),
-    [
-        pytest.param(WORKER, ref("Deployment/halluc"), [WORKER, POD], None, FinalTarget(WORKER), id="pipeline-20.5-01"),
-        pytest.param(WORKER, ref("pod/worker-abc".title()), [POD], None, FinalTarget(WORKER), id="pipeline-20.5-02a"),
-        pytest.param(WORKER, NODE, [POD], NODE, FinalTarget(NODE), id="pipeline-20.5-02b"),
-        pytest.param(WORKER, ref("Node/n9", None), [POD], None, FinalTarget(None, ask=True), id="pipeline-20.5-02c"),
-        pytest.param(None, WORKER, [POD], WORKER, FinalTarget(None), id="no verified root"),
-        pytest.param(WORKER, None, [POD], None, FinalTarget(WORKER), id="none named"),
-        pytest.param(
-            WORKER, ref("Deployment/x", api_version="other/v1"), [], None, FinalTarget(None, True), id="another group"
-        ),
-        pytest.param(
-            WORKER, ref("Deployment/x", api_version="apps/v1beta1"), [], None, FinalTarget(WORKER), id="another version"
-        ),
-    ],
-)
-def test_the_final_target(
-    root: TargetRef | None, named: TargetRef | None, known: list[TargetRef], found: TargetRef | None, aim: FinalTarget
-) -> None:
-    assert final_target(root=root, named=named, known=known, found=found) == aim
-
-
-def test_only_a_kind_of_its_own_is_looked_up() -> None:
-    assert needs_lookup(root=WORKER, named=NODE, known=[POD])
-    assert not needs_lookup(root=WORKER, named=POD, known=[POD])
 
 
 def test_a_cluster_scoped_target_has_an_empty_namespace() -> None:
@@ -748,4 +707,3 @@ def test_no_text_of_the_cluster_gives_orders_to_invocation_2() -> None:
     )
 
     assert order not in system_prompt(context) + first_message(order)
-    assert order not in target_question(ref(f"Node/{order}", None), order, ref(f"Node/{order}", None))

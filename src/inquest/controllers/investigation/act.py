@@ -10,7 +10,6 @@ from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.select import Selections
 from inquest.core.case import facts
 from inquest.core.case.steps import (
-    AskGroup,
     AskStreams,
     BeginCase,
     BindProposal,
@@ -21,7 +20,6 @@ from inquest.core.case.steps import (
     ResolveContext,
     RunStreams,
     RunToolBatch,
-    SeekTarget,
     TakeSnapshot,
     ValidateSelection,
 )
@@ -39,8 +37,6 @@ def performers_by_step(inquiries: Inquiries, selections: Selections) -> dict[typ
         RunToolBatch: inquiries.batch,
         AskStreams: inquiries.ask_streams,
         RunStreams: inquiries.run_streams,
-        AskGroup: selections.ask_group,
-        SeekTarget: selections.seek,
         RecheckTarget: selections.look_again,
         ChooseByCode: selections.choose,
         ValidateSelection: selections.look_up,

@@ -74,7 +74,6 @@ from inquest.core.case.facts import (
 from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import (
     LOOK,
-    AskGroup,
     AskPolicy,
     AskStreams,
     CallModel,
@@ -485,7 +484,7 @@ class InvestigationController:
     async def _perform(self, work: CaseWork, step: Step) -> tuple[Fact, ...]:
         """One step; what fails for good is a fact too, what may succeed later is raised."""
         performing = self._performers[type(step)](work, step)
-        if not isinstance(step, CallModel | AskGroup | RunToolBatch | AskStreams | RunStreams):
+        if not isinstance(step, CallModel | RunToolBatch | AskStreams | RunStreams):
             return (await performing,)
         return await self._unless_stopped(work, performing)
 

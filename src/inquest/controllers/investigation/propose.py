@@ -15,7 +15,7 @@ from inquest.api.types import UndoWhen
 from inquest.controllers.catalogue.live import content_hash, content_of, is_active, list_versions, newest_workflows
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import concluding, facts, outcome
-from inquest.core.case.case import Case, context_of, is_near, place_reference
+from inquest.core.case.case import Case, context_of
 from inquest.core.evidence.evidence import CaseWarning
 from inquest.core.llm.reply.verdicts import SelectionVerdict
 from inquest.core.remediation.preview import preview_diff
@@ -24,7 +24,6 @@ from inquest.core.selection import selection
 from inquest.core.selection.catalogue import CatalogueFilters, Workflow
 from inquest.core.selection.parameter_rules import TargetFacts, typed_value
 from inquest.core.selection.parameters import bind_parameters
-from inquest.core.selection.target import final_target, needs_lookup
 from inquest.errors import Forbidden, Invalid, NotFound
 
 MAX_LISTED = 1000
@@ -108,23 +107,13 @@ class Proposals:
         except (NotFound, Invalid):
             return None
 
-    async def seek(self, case: Case, named: TargetRef) -> facts.TargetSought:
-        """Whether what a model named is really there (pipeline, section 9, cases 4 and 5)."""
-        context = await self.ports.target_reader.context(named)
-        why = context.unverified_why
-        if not why and context.choices:
-            why = f"NotResolved: {named.kind} is served by {', '.join(context.choices)}, name one as api_version"
-        if not why and not is_near(case, context.target):
-            why = f"NotResolved: {context.target.display} is outside the namespaces of this case"
-        found = not why and context.target_pin is not None
-        return facts.TargetSought(named, found, "" if found else why, await self.ports.now())
-
     async def bind(
         self, case: Case, verdict: outcome.Conclusion, tried: facts.SelectionTried
     ) -> facts.Proposed | UnfitChoice:
         """One exact action on one exact object, with what it will change."""
         record = tried.validation.record
-        pin = await self._target(case, tried.reply)
+        context = context_of(case)
+        pin = context.root_pin if context.verified else None
         if record is None or tried.reply.choice is None or pin is None:
             gone = concluding.selection_facts(case, without_target="NotFound: what the workflow was to act on")
             return UnfitChoice(concluding.verdict_of(case, tried.reply, gone, tried.cautions))
@@ -155,20 +144,6 @@ class Proposals:
             pinned = _pinned(found, found.status.workflow_id or "", content_hash(content_of(found)))
             return None if missing else UndoPlan(pinned, bound.parameters, named.when)
         return None
-
-    async def _target(self, case: Case, reply: SelectionVerdict) -> PinnedTarget | None:
-        """The root owner, or an object of another kind that was named and is really there (pipeline, section 9)."""
-        context = context_of(case)
-        known = (context.target, case.target, *context.chain)
-        root = context.root if context.verified else None
-        if root is None or not needs_lookup(root=root, named=reply.target, known=known):
-            return context.root_pin if root is not None else None
-        if reply.target is None or not is_near(case, place_reference(case, reply.target)):
-            return None
-        named = await self.ports.target_reader.context(place_reference(case, reply.target))
-        found = named.target if named.target_pin and is_near(case, named.target) else None
-        aim = final_target(root=root, named=reply.target, known=known, found=found)
-        return named.target_pin if aim.target is not None else None
 
     async def _preview(self, workflow: RemediationWorkflow, target: TargetRef, values: Any) -> str:
         """What the workflow will set, as a diff of the redacted object."""

@@ -19,14 +19,12 @@ from inquest.core.case.case import reclassify_input
 from inquest.core.case.concluding import seen_again
 from inquest.core.case.endings import catalogue_unavailable
 from inquest.core.case.steps import (
-    AskGroup,
     AskPolicy,
     BindProposal,
     CallModel,
     ChooseByCode,
     RecheckTarget,
     RecordFact,
-    SeekTarget,
     TakeSnapshot,
     ValidateSelection,
 )
@@ -109,14 +107,6 @@ class Selections:
             return await self.proposals.check(step.reply, step.filters, step.target_kind, step.number, step.cautions)
         except Unavailable as error:
             return await self._without_catalogue(error)
-
-    async def ask_group(self, work: CaseWork, step: AskGroup) -> facts.Fact:
-        """The answer belongs to the conversation of invocation 1; asked and counted like every other."""
-        fact = await self.inquiries.ask(work, CallModel(Invocation.SELECTION, step.move))
-        return replace(fact, conversation=Invocation.RCA) if isinstance(fact, facts.SelectionReplied) else fact
-
-    async def seek(self, work: CaseWork, step: SeekTarget) -> facts.Fact:
-        return await self.proposals.seek(work.case, step.named)
 
     async def look_again(self, work: CaseWork, step: RecheckTarget) -> facts.Fact:
         taken = await self.inquiries.snapshot(work, TakeSnapshot(step.target))

@@ -32,7 +32,7 @@ from inquest.core.cluster.objects import same_kind, same_object
 from inquest.core.diagnosis.diagnosis import Diagnosis
 from inquest.core.evidence.evidence import Evidence, Finding, Gap
 from inquest.core.history.history import History
-from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
+from inquest.core.llm.messages import ModelReply, ToolResult
 from inquest.core.llm.reply.diagnosis import diagnosis_without_verdict
 from inquest.core.remediation.policy import PolicyInput
 from inquest.core.signals import scope
@@ -188,7 +188,7 @@ def context_of(case: Case) -> ResourceContext:
 
 def choices_of(case: Case) -> tuple[str, ...]:
     """`group/version` texts of which one must be named for the target of the diagnosis (pipeline, section 10)."""
-    looked, _ = _looks(case)
+    looked = _looked_up(case)
     return looked[0].context.choices if looked else _doubts(case)
 
 
@@ -207,29 +207,10 @@ def doubtful_target(case: Case) -> TargetRef | None:
     return case.target if _doubts(case) else None
 
 
-def _looks(case: Case) -> tuple[list[facts.ContextResolved], list[facts.ContextResolved]]:
-    """Look-ups since the diagnosis: before the one question which group is meant, and after its answer."""
-    before: list[facts.ContextResolved] = []
-    after: list[facts.ContextResolved] = []
-    found, answer = before, answer_about_group(case)
-    for fact in _since_diagnosis(case):
-        found = after if fact is answer else found
-        if isinstance(fact, facts.ContextResolved):
-            found.append(fact)
-    return before, after
-
-
-def answer_about_group(case: Case) -> facts.SelectionReplied | None:
-    """What the model said to the one question which group is meant."""
-    turns = case.all(facts.SelectionReplied)
-    return next((turn for turn in turns if turn.conversation is Invocation.RCA), None)
-
-
 def is_resolved(case: Case, target: TargetRef) -> bool:
     """Whether the target is the one that was looked up last, or in its chain; once looked up, it is not again."""
-    before, after = _looks(case)
-    if before or after:
-        return bool(after) or answer_about_group(case) is None
+    if _looked_up(case):
+        return True
     context = context_of(case)
     return any(_is_same(target, known) for known in (context.target, context.root, *context.chain))
 
@@ -238,9 +219,11 @@ def _is_same(one: TargetRef, other: TargetRef) -> bool:
     return same_object(one, other) and same_kind(one, other)
 
 
-def _since_diagnosis(case: Case) -> tuple[facts.Fact, ...]:
+def _looked_up(case: Case) -> tuple[facts.ContextResolved, ...]:
+    """Look-ups since the diagnosis."""
     kinds = [type(fact) for fact in case.facts]
-    return case.facts[kinds.index(facts.Diagnosed) :] if facts.Diagnosed in kinds else ()
+    since = case.facts[kinds.index(facts.Diagnosed) :] if facts.Diagnosed in kinds else ()
+    return tuple(fact for fact in since if isinstance(fact, facts.ContextResolved))
 
 
 def chosen_conclusion(case: Case) -> outcome.Conclusion:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,29 +10,22 @@ from inquest.api.refs import TargetRef
 from inquest.core.case import facts, outcome
 from inquest.core.case.case import (
     Case,
-    answer_about_group,
     choices_of,
     context_of,
     diagnosis_of,
     doubtful_target,
     gaps_of,
-    is_near,
     place_reference,
     results_in,
     snapshot_of,
 )
-from inquest.core.case.investigating import rca_inquiry
 from inquest.core.case.merging import MergedResult, SelectionFacts, merge_results
 from inquest.core.case.outcome import Conclusion
-from inquest.core.case.steps import AskGroup, Observed, RecheckTarget, RecordFact, SeekTarget, Step
-from inquest.core.cluster.objects import is_secret
+from inquest.core.case.steps import Observed, RecheckTarget, RecordFact, Step
+from inquest.core.cluster.objects import same_kind
 from inquest.core.evidence.evidence import CaseWarning, Health
-from inquest.core.llm.conversation import AskModel, Conversation
-from inquest.core.llm.loop import correct_verdict, next_move, with_reply
-from inquest.core.llm.messages import Invocation
 from inquest.core.llm.reply.verdicts import SelectionVerdict
 from inquest.core.selection import selection
-from inquest.core.selection.target import group_named, group_question, needs_lookup
 
 FRESH: Final = timedelta(seconds=30)
 """How long what was read is as good as a new look, where code alone concludes (design, defaults)."""
@@ -156,97 +148,32 @@ def suspected(case: Case) -> tuple[CaseWarning, ...]:
 def spent_budgets(case: Case) -> tuple[CaseWarning, ...]:
     """A warning for each invocation whose verdict was asked for because a budget was spent (pipeline, 5.5)."""
     turns, told = case.all(facts.RcaReplied), {warning.code for warning in diagnosis_of(case).warnings}
-    first = turns[-1].reply.reserved if turns else ""
+    first, chosen = turns[-1].reply.reserved if turns else "", case.all(facts.SelectionReplied)
     words = (
         ("" if first in told else first, "the root cause analysis"),
-        (next(_reserved_in_selection(case), ""), "the selection"),
+        (next((turn.reply.reserved for turn in chosen if turn.reply.reserved), ""), "the selection"),
     )
     return tuple(CaseWarning(word, f"{what.capitalize()} had to end there ({word})") for word, what in words if word)
 
 
-def _reserved_in_selection(case: Case) -> Iterator[str]:
-    """The one question about a target has one turn by itself: that is no budget."""
-    asked = False
-    for fact in case.facts:
-        if isinstance(fact, facts.TargetSought):
-            asked = not fact.found
-        elif isinstance(fact, facts.SelectionReplied) and fact.conversation is Invocation.SELECTION:
-            if fact.reply.reserved and not asked:
-                yield fact.reply.reserved
-            asked = False
-
-
 def named_target(case: Case) -> TargetRef | None:
-    """What the diagnosis names, with the API group that the one question brought."""
-    said, answer = diagnosis_of(case).target or doubtful_target(case), answer_about_group(case)
-    named = place_reference(case, said) if said else None
-    if named is None or answer is None:
-        return named
-    group = group_named(answer.reply, choices_of(case))
-    return named.model_copy(update={"api_version": group}) if group else named
+    """What the diagnosis names."""
+    said = diagnosis_of(case).target or doubtful_target(case)
+    return place_reference(case, said) if said else None
 
 
-def question_before_selection(case: Case, view: Observed) -> Step | None:
-    """Before invocation 2: one question where several groups serve the kind, then a person; None: it is clear."""
+def ambiguous_groups(case: Case) -> tuple[str, ...]:
+    """API groups of which a person must say which one the target is of; empty: it is clear."""
     named, choices = named_target(case), choices_of(case)
-    if named is None or not choices or _is_said(case, named, choices):
-        return None
-    asking = _question(case, view) if case.opened.pinned.model else None
-    return asking or conclude_case(case, view, None, selection_facts(case, groups=choices))
+    # Code names the group that it took, which says nothing of what is meant.
+    said = named is not None and named.api_version in choices and bool(case.opened.pinned.model)
+    return () if named is None or said else choices
 
 
-def _is_said(case: Case, named: TargetRef, choices: tuple[str, ...]) -> bool:
-    """Code names the group that it took, which says nothing of what is meant."""
-    return named.api_version in choices and bool(case.opened.pinned.model)
-
-
-def _question(case: Case, view: Observed) -> AskGroup | None:
-    """Asked once, as one more turn of the conversation that named the target."""
-    if answer_about_group(case) is not None:
-        return None
-    move = next_move(rca_conversation(case, view))
-    return AskGroup(move) if isinstance(move, AskModel) else None
-
-
-def rca_conversation(case: Case, view: Observed) -> Conversation:
-    """All of invocation 1: with the one question that came after its verdict, and the answer."""
-    inquiry, choices = rca_inquiry(case, view), choices_of(case)
-    named = (diagnosis_of(case).target or doubtful_target(case)) if choices else None
-    if named is None or named.api_version in choices:
-        return inquiry
-    asked = correct_verdict(inquiry, group_question(named, choices), turns=1)
-    answer = answer_about_group(case)
-    return with_reply(asked, answer.reply) if answer else asked
-
-
-def sought_target(case: Case, view: Observed, reply: SelectionVerdict) -> Step | None:
-    """The look-up of a target of a kind of its own, where there was none yet (pipeline, section 9, cases 4 and 5)."""
-    named = _own_kind(case, reply)
-    if named is None or _sought(case, named) is not None:
-        return None
-    refused = _refusal(case, named)
-    return RecordFact(facts.TargetSought(named, False, refused, view.now)) if refused else SeekTarget(named)
-
-
-def missing_target(case: Case, reply: SelectionVerdict) -> str:
-    """Why what a reply names is no target; empty where there is one."""
-    named = _own_kind(case, reply)
-    sought = _sought(case, named) if named is not None else None
-    return sought.why if sought is not None and not sought.found else ""
-
-
-def _own_kind(case: Case, reply: SelectionVerdict) -> TargetRef | None:
+def foreign_target(case: Case, reply: SelectionVerdict) -> str:
+    """Why a person must look at what a choice names: it is of another kind than all that was diagnosed; else empty."""
     context, named = context_of(case), reply.target
-    known = (context.target, case.target, *context.chain)
-    own = named is not None and needs_lookup(root=context.root, named=named, known=known)
-    return place_reference(case, named) if named is not None and own else None
-
-
-def _sought(case: Case, named: TargetRef) -> facts.TargetSought | None:
-    return next((fact for fact in case.all(facts.TargetSought) if fact.named == named), None)
-
-
-def _refusal(case: Case, named: TargetRef) -> str:
-    if is_secret(named):
-        return f"NotResolved: {named.display} is never read, so nothing about it can be verified"
-    return "" if is_near(case, named) else f"NotResolved: {named.display} is outside the namespaces of this case"
+    known = (context.root, context.target, case.target, *context.chain)
+    if named is None or any(same_kind(named, one) for one in known):
+        return ""
+    return f"NotResolved: {place_reference(case, named).display} is of another kind than {context.root.display}"

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
 from inquest.api.investigation import InvestigationSpec
-from inquest.api.refs import PinnedTarget, TargetRef
+from inquest.api.refs import PinnedTarget
 from inquest.api.types import ApprovalState, EffectivenessReason, Phase, VoidReason
 from inquest.core.case.outcome import Conclusion
 from inquest.core.cluster.context import ResourceContext
@@ -141,8 +141,6 @@ class SelectionReplied(Fact):
     SLOT: ClassVar[str] = "SelectionTurn"
     reply: ModelReply
     at: datetime
-    conversation: Invocation = Invocation.SELECTION
-    """The one question which API group is meant goes on with the conversation of invocation 1."""
 
 
 @dataclass(frozen=True)
@@ -179,18 +177,6 @@ class Diagnosed(Fact):
 
     SLOT: ClassVar[str] = "Verdict"
     diagnosis: Diagnosis
-    at: datetime
-
-
-@dataclass(frozen=True)
-class TargetSought(Fact):
-    """Invocation 2 named a target of a kind of its own, and it was looked up."""
-
-    SLOT: ClassVar[str] = "Context"
-    named: TargetRef
-    found: bool
-    why: str
-    """Why it was not found."""
     at: datetime
 
 
@@ -371,7 +357,6 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         StreamsReplied,
         StreamsRan,
         Diagnosed,
-        TargetSought,
         TargetRechecked,
         SelectionTried,
         NothingSelected,

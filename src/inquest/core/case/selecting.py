@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -13,7 +12,6 @@ from inquest.api.types import Mode, Phase
 from inquest.core.case import facts, outcome
 from inquest.core.case.case import (
     Case,
-    answer_about_group,
     context_of,
     diagnosis_of,
     is_near,
@@ -25,15 +23,13 @@ from inquest.core.case.case import (
     snapshot_of,
 )
 from inquest.core.case.concluding import (
-    Cautions,
+    ambiguous_groups,
     conclude_case,
+    foreign_target,
     is_for_a_person,
     merged_of,
-    missing_target,
     named_target,
-    question_before_selection,
     selection_facts,
-    sought_target,
     verdict_of,
 )
 from inquest.core.case.conversations import grow_conversation
@@ -53,7 +49,7 @@ from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.history.lessons import memory_section
 from inquest.core.llm.conversation import Budgets, CallCounts, Concluded, Conversation
 from inquest.core.llm.loop import begin_conversation, correct_verdict, next_move, with_reply, with_results
-from inquest.core.llm.messages import Invocation, Message, Usage
+from inquest.core.llm.messages import Invocation, Message
 from inquest.core.llm.prompts.history import history_section
 from inquest.core.llm.prompts.selection import SelectionContext, first_message, seven_fields, system_prompt
 from inquest.core.llm.reply.contradictions import find_contradictions
@@ -61,7 +57,6 @@ from inquest.core.llm.reply.diagnosis import cautions_from
 from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
 from inquest.core.selection import selection
 from inquest.core.selection.catalogue import CatalogueFilters
-from inquest.core.selection.target import target_question
 
 DISCOVERY: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
 
@@ -77,8 +72,8 @@ def step_selecting(case: Case, view: Observed) -> Step:
         return conclude_case(case, view, SelectionVerdict(summary=diagnosis.summary, reasoning=why, declined=True))
     if named is not None and not is_near(case, named):
         return conclude_case(case, view, None, _astray(case, named))
-    if (ambiguous := question_before_selection(case, view)) is not None:
-        return ambiguous
+    if groups := ambiguous_groups(case):
+        return conclude_case(case, view, None, selection_facts(case, groups=groups))
     if named is not None and not is_resolved(case, named):
         return ResolveContext(named)
     context = context_of(case)
@@ -128,17 +123,16 @@ def _choose_by_code(case: Case, view: Observed) -> Step:
 def _choose(case: Case, view: Observed) -> Step:
     """Invocation 2: its conversation, then the checks of what it chose."""
     tries = case.all(facts.SelectionTried)
-    if tries and _is_the_last(case, tries):
+    if tries and _is_final(case, tries[-1]):
         return _settle(case, view, tries[-1])
     elapsed = (view.now - case.opened.at).total_seconds()
     move = next_move(selection_inquiry(case, view), elapsed=elapsed)
     return _concluded(case, view, move) if isinstance(move, Concluded) else step_of_move(Invocation.SELECTION, move)
 
 
-def _is_the_last(case: Case, tries: Sequence[facts.SelectionTried]) -> bool:
-    """An invalid choice that is not corrected: three tries are over, or a person is asked for anyway."""
-    failed = not tries[-1].validation.valid
-    return failed and (len(tries) >= selection.MAX_TRIES or is_for_a_person(case, tries[-1].reply))
+def _is_final(case: Case, tried: facts.SelectionTried) -> bool:
+    """A choice that holds, or one that is not corrected: three tries are over, or a person is asked anyway."""
+    return tried.validation.valid or tried.number >= selection.MAX_TRIES or is_for_a_person(case, tried.reply)
 
 
 def _concluded(case: Case, view: Observed, move: Concluded) -> Step:
@@ -151,7 +145,8 @@ def _concluded(case: Case, view: Observed, move: Concluded) -> Step:
         if unread:
             return RecordFact(facts.Closed(catalogue_unavailable(unread), view.now))
         return conclude_case(case, view, reply, cautions=cautions)
-    return _check(case, view, reply, reply.choice, cautions)
+    number = len(case.all(facts.SelectionTried)) + 1
+    return ValidateSelection(reply, filters_of(case), context_of(case).root.kind, number, cautions)
 
 
 def catalogue_unread(case: Case) -> str:
@@ -166,33 +161,14 @@ def _without_verdict(case: Case, view: Observed, *, silent: bool) -> Step:
     tried = case.last(facts.SelectionTried)
     if tried is None:
         return conclude_case(case, view, None, selection_facts(case, silent=silent, lost=not silent))
-    if tried.validation.valid:
-        # The question about its target had no answer.
-        return _settle(case, view, tried)
     why = "no verdict within its turns" if silent else "the reply could not be read"
     failed = replace(tried, number=tried.number + 1, validation=selection.unreadable_reply(why), at=view.now)
     return RecordFact(replace(failed, reply=replace(tried.reply, choice=None)))
 
 
-def _check(case: Case, view: Observed, reply: SelectionVerdict, choice: WorkflowChoice, cautions: Cautions) -> Step:
-    """A choice is held against the catalogue, unless that has been done; a third answer stands as it was checked."""
-    tried = case.last(facts.SelectionTried)
-    number = tried.number + 1 if tried else 1
-    if tried is not None and tried.validation.valid and _is_known(tried, choice):
-        return _settle(case, view, replace(tried, reply=reply, cautions=cautions))
-    if tried is not None and number > selection.MAX_TRIES:
-        return _settle(case, view, replace(tried, reply=replace(tried.reply, target=reply.target)))
-    return ValidateSelection(reply, filters_of(case), context_of(case).root.kind, number, cautions)
-
-
-def _is_known(tried: facts.SelectionTried, choice: WorkflowChoice) -> bool:
-    return tried.reply.choice is not None and selection.is_same_choice(tried.reply.choice, choice)
-
-
 def selection_inquiry(case: Case, view: Observed) -> Conversation:
     """The conversation of invocation 2 as the journal has it, corrections of invalid tries included."""
-    pinned, used, answer = case.opened.pinned, rca_inquiry(case, view), answer_about_group(case)
-    spent = rca_usage(case, view) + (answer.reply.usage if answer else Usage())
+    pinned, used = case.opened.pinned, rca_inquiry(case, view)
     opening = (
         Message("system", system_prompt(selection_context(case))),
         Message("user", first_message(diagnosis_of(case).summary)),
@@ -201,7 +177,7 @@ def selection_inquiry(case: Case, view: Observed) -> Conversation:
         turns=pinned.max_turns,
         calls=pinned.max_tool_calls,
         calls_per_tool=pinned.max_calls_per_tool,
-        tokens=max(1, pinned.token_budget - spent.total),
+        tokens=max(1, pinned.token_budget - rca_usage(case, view).total),
         seconds=pinned.limit(Phase.SELECTING).total_seconds(),
         window=pinned.context_window,
     )
@@ -222,21 +198,14 @@ def selection_inquiry(case: Case, view: Observed) -> Conversation:
 
 def _told(case: Case, inquiry: Conversation, fact: facts.Fact) -> Conversation:
     match fact:
-        case facts.SelectionReplied(conversation=Invocation.SELECTION):
+        case facts.SelectionReplied():
             return with_reply(inquiry, fact.reply)
         case facts.ToolsRan(invocation=Invocation.SELECTION):
             return with_results(inquiry, fact.results)
         case facts.SelectionTried() if not fact.validation.valid and fact.number < selection.MAX_TRIES:
             return correct_verdict(inquiry, selection.correction_message(fact.number, fact.validation))
-        case facts.TargetSought() if not fact.found and fact == _first_missing(case):
-            question = target_question(fact.named, fact.why, context_of(case).root)
-            return correct_verdict(inquiry, question, turns=1)
         case _:
             return inquiry
-
-
-def _first_missing(case: Case) -> facts.TargetSought | None:
-    return next((fact for fact in case.all(facts.TargetSought) if not fact.found), None)
 
 
 def _next_evidence(case: Case) -> int:
@@ -268,10 +237,8 @@ def selection_context(case: Case) -> SelectionContext:
 def _settle(case: Case, view: Observed, tried: facts.SelectionTried) -> Step:
     """A choice that was checked: outcome 1 goes on to the policy, everything else ends here."""
     reply = _last_choice(case, tried)
-    seeking = sought_target(case, view, reply) if tried.validation.valid else None
-    if seeking is not None:
-        return seeking
-    seen = selection_facts(case, without_target=missing_target(case, reply))
+    foreign = foreign_target(case, reply) if tried.validation.valid else ""
+    seen = selection_facts(case, without_target=foreign)
     verdict = verdict_of(case, reply, seen, tried.cautions)
     if verdict.phase is Phase.ANALYZING:
         return BindProposal(verdict, tried)

@@ -113,20 +113,6 @@ class RunStreams:
 
 
 @dataclass(frozen=True)
-class AskGroup:
-    """The one question which API group is meant, in the conversation of invocation 1."""
-
-    move: AskModel
-
-
-@dataclass(frozen=True)
-class SeekTarget:
-    """Look up what invocation 2 named: it is of a kind of its own."""
-
-    named: TargetRef
-
-
-@dataclass(frozen=True)
 class RecheckTarget:
     """Read the target once more: somebody says that its problem is over."""
 
@@ -210,8 +196,6 @@ Step = (
     | RunToolBatch
     | AskStreams
     | RunStreams
-    | AskGroup
-    | SeekTarget
     | RecheckTarget
     | ChooseByCode
     | ValidateSelection

@@ -137,9 +137,9 @@ def with_results(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conv
     return after_batch(inquiry, results)
 
 
-def correct_verdict(inquiry: Conversation, message: str, *, turns: int = CORRECTION_TURNS) -> Conversation:
+def correct_verdict(inquiry: Conversation, message: str) -> Conversation:
     """Go on after a verdict that the catalogue refused: same conversation, turns of its own (pipeline, section 8.2)."""
-    limit = len(inquiry.turns) + turns
+    limit = len(inquiry.turns) + CORRECTION_TURNS
     said = within_window(add_messages(inquiry, Message("user", message)))
     return replace(said, concluded=None, spent="", turn_limit=limit, stagnant=0)
 

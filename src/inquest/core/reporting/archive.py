@@ -18,7 +18,6 @@ from inquest.core.case.case import Case
 from inquest.core.case.facts import Fact
 from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import (
-    AskGroup,
     AskPolicy,
     AskStreams,
     BeginCase,
@@ -33,7 +32,6 @@ from inquest.core.case.steps import (
     ResolveContext,
     RunStreams,
     RunToolBatch,
-    SeekTarget,
     Step,
     TakeSnapshot,
     ValidateSelection,
@@ -191,11 +189,9 @@ _ANSWERS: Final[Mapping[type, tuple[type[Fact], ...]]] = {
     TakeSnapshot: (facts.SnapshotTaken,),
     ResolveContext: (facts.ContextResolved,),
     CallModel: (facts.RcaReplied, facts.SelectionReplied),
-    AskGroup: (facts.SelectionReplied,),
     RunToolBatch: (facts.ToolsRan,),
     AskStreams: (facts.StreamsReplied,),
     RunStreams: (facts.StreamsRan,),
-    SeekTarget: (facts.TargetSought,),
     RecheckTarget: (facts.TargetRechecked,),
     ChooseByCode: (facts.SelectionTried, facts.NothingSelected),
     ValidateSelection: (facts.SelectionTried,),

@@ -206,7 +206,7 @@ def _confidences(case: Case) -> Iterator[tuple[str, float]]:
 def _has_unread_reply(case: Case) -> bool:
     """Invocation 2 ended the case by itself, without a workflow to be looked up."""
     last = next((f for f in reversed(case.facts) if isinstance(f, facts.SelectionReplied | facts.SelectionTried)), None)
-    return isinstance(last, facts.SelectionReplied) and last.conversation is Invocation.SELECTION
+    return isinstance(last, facts.SelectionReplied)
 
 
 _MEASURES: Final[Mapping[type[facts.Fact], Callable[[Case, Any, Offered], Iterator[Measure]]]] = {

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.case.concluding import rca_conversation
-from inquest.core.case.investigating import rca_turns
+from inquest.core.case.investigating import rca_inquiry, rca_turns
 from inquest.core.case.selecting import selection_inquiry
 from inquest.core.case.steps import Observed
 from inquest.core.llm.conversation import AnsweredCall, Conversation
@@ -114,7 +113,7 @@ def transcript_turns(case: Case, tools: Offered = NO_TOOLS) -> tuple[TranscriptT
 def inquiry_of(case: Case, tools: Offered, invocation: Invocation) -> Conversation:
     """The conversation of an invocation as it stands."""
     view = Observed(now=case.opened.at, tools=tools)
-    return rca_conversation(case, view) if invocation is Invocation.RCA else selection_inquiry(case, view)
+    return rca_inquiry(case, view) if invocation is Invocation.RCA else selection_inquiry(case, view)
 
 
 def turns_of(case: Case, invocation: Invocation) -> tuple[facts.RcaReplied | facts.SelectionReplied, ...]:
@@ -124,7 +123,7 @@ def turns_of(case: Case, invocation: Invocation) -> tuple[facts.RcaReplied | fac
 
 def invocation_of(fact: facts.RcaReplied | facts.SelectionReplied) -> Invocation:
     """The conversation to which a reply belongs."""
-    return fact.conversation if isinstance(fact, facts.SelectionReplied) else Invocation.RCA
+    return Invocation.SELECTION if isinstance(fact, facts.SelectionReplied) else Invocation.RCA
 
 
 TURNS: Final = (facts.RcaReplied, facts.SelectionReplied)

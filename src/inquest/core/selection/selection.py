@@ -61,16 +61,6 @@ class SelectionCheck:
         return tuple(fault.text for fault in self.faults)
 
 
-def is_same_choice(one: WorkflowChoice, other: WorkflowChoice) -> bool:
-    """Whether what was found out about one choice holds for another: figures and reasons do not count."""
-    return (one.workflow_id, one.parameters, one.engine, one.bundle) == (
-        other.workflow_id,
-        other.parameters,
-        other.engine,
-        other.bundle,
-    )
-
-
 def validate_selection(choice: WorkflowChoice | None, record: Workflow | None, target_kind: str = "") -> SelectionCheck:
     """Every check of a selection, all errors collected; `record` is what a look-up by id gave (pipeline, 8.1)."""
     if choice is None:
