@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hack.cache import REPOSITORY
+
 PHASES = ("Pending", "Investigating", "Selecting", "Analyzing", "AwaitingApproval", "Executing", "Verifying")
 SIDES = ("before", "after")
+ARMED_OPERATOR = "hack.crash.operator"
+"""The module that runs an operator which dies at a point."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +37,15 @@ class Point:
     case: str = ""
 
     def environment(self, log: Path) -> dict[str, str]:
-        """The settings of the operator that will die there."""
-        return {
-            "INQUEST_CRASH__LOG": str(log),
-            "INQUEST_CRASH__AT": str(self.at),
-            "INQUEST_CRASH__SIDE": self.side,
-            "INQUEST_CRASH__PHASE": self.phase,
-            "INQUEST_CRASH__CALL": self.call,
-            "INQUEST_CRASH__CASE": self.case,
-        }
+        """What `hack.crash.operator` reads."""
+        named = {"PYTHONPATH": str(REPOSITORY), "CRASH_LOG": str(log)}
+        return {**named, **{f"CRASH_{name.upper()}": str(value) for name, value in asdict(self).items()}}
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Point:
+        """The point that stands there."""
+        words = {name: environment.get(f"CRASH_{name.upper()}", "") for name in ("phase", "call", "case")}
+        return cls(int(environment["CRASH_AT"]), environment["CRASH_SIDE"], **words)
 
     def earlier(self) -> Point:
         """A point that a shorter run comes to: how often things are looked at depends on time."""

@@ -15,9 +15,9 @@ from typing import Any
 
 from hack import HackError
 from hack.crash.oracle import TERMINAL, Seen
-from hack.crash.points import NOWHERE, Point, deaths_in, killed_at
+from hack.crash.points import ARMED_OPERATOR, NOWHERE, Point, deaths_in, killed_at
 from hack.crash.watch import Watch, watching
-from hack.demo.stage import NAMESPACE, REPOSITORY, Stage, start_operator, stop_operator, tail
+from hack.demo.stage import NAMESPACE, OPERATOR, REPOSITORY, Stage, start_operator, stop_operator, tail
 from inquest.api.names import INVESTIGATION_LABEL, SIGNAL_LABEL
 
 CASE_SECONDS = 480.0
@@ -243,7 +243,8 @@ class Scene:
         before = deaths_in(self.log)
         with environment({**self.settings, **crash}):
             try:
-                self.operator = start_operator(self.stage, self.model)
+                program = OPERATOR if point == NOWHERE else ARMED_OPERATOR
+                self.operator = start_operator(self.stage, self.model, program=program)
             except HackError:
                 if deaths_in(self.log) == before:
                     raise

@@ -67,7 +67,7 @@ CATALOGUE_NOTES: Final = """\
 RUNS: Final = ".Values.operator.enabled"
 NAMESPACED: Final = ".Values.rbac.namespaced"
 
-OWN_GROUPS: Final = ("kubernetes", "server", "crash", "evidence")
+OWN_GROUPS: Final = ("kubernetes", "server", "evidence")
 """Groups of settings that the chart sets itself, or that no operator in a pod reads."""
 OWN_SETTINGS: Final = {
     "Settings": ("replica",),

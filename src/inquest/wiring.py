@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from inquest.adapters.clock import SystemClock
-from inquest.adapters.counting import PORTS, Counter
 from inquest.adapters.datastorage.client import ClusterId, DataStorageClient, no_cluster
 from inquest.adapters.datastorage.http_client import token_of
 from inquest.adapters.kubernetes.clients import Clients
@@ -37,7 +36,7 @@ from inquest.controllers.catalogue.live import LiveCatalogue
 from inquest.controllers.investigation.stored import Transcripts
 from inquest.controllers.journal import Journal
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reconcilers import Look, Reconcilers
+from inquest.controllers.reconcilers import Reconcilers
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.history.history import UNAVAILABLE, History, history_envelope
@@ -162,9 +161,16 @@ def _place(ref: TargetRef) -> Place:
 
 @asynccontextmanager
 async def open_adapters(
-    settings: Settings, offer: Offer, must_hold: Callable[[], None], redactor: Redactor
+    settings: Settings,
+    offer: Offer,
+    must_hold: Callable[[], None],
+    redactor: Redactor,
+    reconcilers: Callable[[ControllerPorts], Reconcilers] = Reconcilers,
 ) -> AsyncIterator[Adapters]:
-    """Everything open; closed in reverse order, whatever happens. The log masks what the same redactor knows."""
+    """Everything open; closed in reverse order, whatever happens. The log masks what the same redactor knows.
+
+    `reconcilers` makes the controllers from their ports; whoever watches them from outside puts itself around both.
+    """
     async with AsyncExitStack() as stack:
         clock, redacting = SystemClock(), ObservedRedactor(redactor)
         gauging = Tracing(clock, redacting, settings.telemetry.content)
@@ -215,27 +221,7 @@ async def open_adapters(
             metrics=backends.metrics,
             alerts=alerts_of(settings, redactor, stack),
         )
-        yield Adapters(_reconcilers(ports), kube, clock, replica, policy.look, refused, datastorage)
-
-
-@dataclass
-class CountedReconcilers(Reconcilers):
-    """The controllers of crash tests: what their looks at cases ask of the ports is counted."""
-
-    counter: Counter
-
-    @property
-    def looks(self) -> Mapping[str, Look]:
-        return {kind: self.counter.on_behalf(kind, look) for kind, look in super().looks.items()}
-
-
-def _reconcilers(ports: ControllerPorts) -> Reconcilers:
-    if ports.settings.crash.log is None:
-        return Reconcilers(ports)
-    counter = Counter(ports.settings.crash)
-    wrapped = {name: counter.around(name, getattr(ports, name)) for name in PORTS}
-    counted = replace(ports, **wrapped, journal=Journal(wrapped["status"], ports.namespace))
-    return CountedReconcilers(counted, counter)
+        yield Adapters(reconcilers(ports), kube, clock, replica, policy.look, refused, datastorage)
 
 
 def playbooks_of(settings: Settings) -> tuple[Playbook, ...]:

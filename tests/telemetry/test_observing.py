@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from inquest.adapters.counting import Counted
 from inquest.adapters.traced import ObservedModel, ObservedRedactor, ObservedTools, Tracing, traced_port
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, Usage
 from inquest.core.redaction.redacted import Redacted, seal
@@ -195,22 +193,6 @@ async def test_any_port_is_traced_by_the_names_of_its_calls(spans: InMemorySpanE
     assert (first.name, second.name) == ("eyes.look", "eyes.look")
     assert second.status.status_code is StatusCode.ERROR
     assert SECRET not in second.to_json()
-
-
-async def test_a_watched_port_can_still_be_counted_for_crash_tests() -> None:
-    """The numbering counts the calls of ports, which the watchers neither hide nor add to."""
-    calls: list[str] = []
-
-    class Recorder:
-        async def count(self, label: str, work: Any) -> Any:
-            calls.append(label)
-            return await work()
-
-    port: Any = Counted("eyes", traced_port("eyes", Port()), Recorder())  # type: ignore[arg-type]
-
-    assert inspect.iscoroutinefunction(traced_port("eyes", Port()).look)
-    assert await port.look(1) == 2
-    assert calls == ["eyes.look"]
 
 
 def test_what_the_redactor_took_out_is_counted(figures: Figures) -> None:

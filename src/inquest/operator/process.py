@@ -16,7 +16,8 @@ from starlette.middleware import Middleware
 
 from inquest.api.manifests.rbac import TOKENS, lost_in_namespaces
 from inquest.api.names import EXECUTION_LABEL, MANAGED_LABEL
-from inquest.controllers.ports import NAMESPACE
+from inquest.controllers.ports import NAMESPACE, ControllerPorts
+from inquest.controllers.reconcilers import Reconcilers
 from inquest.controllers.runtime.dispatcher import Dispatcher
 from inquest.controllers.runtime.request import Handler, Rank, ReconcileKey, Requeue, WorkerGroup, flow_of, rank_of
 from inquest.controllers.runtime.resync import Resync, key_of
@@ -69,6 +70,7 @@ class Process:
     """The one that the log uses: a key that is learned later must be masked there too."""
     file: Path | None = None
     """Where the settings came from; None: nothing is looked at again."""
+    reconcilers: Callable[[ControllerPorts], Reconcilers] = Reconcilers
     directory: ObjectDirectory = field(default_factory=ObjectDirectory)
     dispatcher: Dispatcher | None = None
     stop_case: Callable[[str, str], None] = lambda namespace, name: None
@@ -91,7 +93,7 @@ class Process:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; then everything is let go in order."""
         async with (
-            open_adapters(self.settings, self.offer, self._must_hold, self.redactor) as adapters,
+            open_adapters(self.settings, self.offer, self._must_hold, self.redactor, self.reconcilers) as adapters,
             AsyncExitStack() as stack,
         ):
             await adapters.kube.status.look_around()

@@ -114,20 +114,3 @@ class TelemetrySettings(SettingsGroup):
     """Base URL of the receiver, `http://collector:4318`; empty: what OTEL_EXPORTER_OTLP_ENDPOINT says."""
     content: bool = False
     """Put prompts, replies, arguments and results into the spans, redacted."""
-
-
-class CrashSettings(SettingsGroup):
-    """For tests only, off by default: counts the port calls of cases and kills the process at one of them."""
-
-    log: Path | None = None
-    """For tests: file that gets one line for each port call of a case; empty: nothing is counted, nothing is killed."""
-    at: Annotated[int, Field(ge=0)] = 0
-    """For tests: number of the call at which the process kills itself, of those selected below; 0: at none."""
-    side: Literal["before", "after"] = "before"
-    """For tests: right before that call, or right after it."""
-    phase: str = ""
-    """For tests: only calls while the Investigation is in this phase are selected."""
-    call: str = ""
-    """For tests: only calls whose name holds this text are selected."""
-    case: str = ""
-    """For tests: only calls for the Investigation of this name are selected."""

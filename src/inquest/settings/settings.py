@@ -45,7 +45,7 @@ from inquest.settings.cases import (
 )
 from inquest.settings.model import BudgetSettings, ModelSettings
 from inquest.settings.notifications import NotificationSettings
-from inquest.settings.server import CrashSettings, EvidenceSettings, IntakeSettings, ServerSettings, TelemetrySettings
+from inquest.settings.server import EvidenceSettings, IntakeSettings, ServerSettings, TelemetrySettings
 
 
 class Settings(BaseSettings):
@@ -84,7 +84,6 @@ class Settings(BaseSettings):
     intake: IntakeSettings = IntakeSettings()
     evidence: EvidenceSettings = EvidenceSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
-    crash: CrashSettings = CrashSettings()
     freeze: Annotated[bool, LIVE] = False
     """The kill switch: nothing is asked and no effect begins. A ConfigMap `inquest-freeze` does the same at once."""
     freeze_windows: Annotated[tuple[FreezeWindowSettings, ...], LIVE] = ()

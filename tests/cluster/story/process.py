@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import yaml
 
+from hack.demo.stage import OPERATOR
 from inquest.api.manifests.rbac import NAMESPACE
 from tests.cluster.kube import eventually
 
@@ -32,6 +33,8 @@ class Operator:
     opa: Path
     changes: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    program: str = OPERATOR
+    """The module that runs it."""
     _process: subprocess.Popen[bytes] | None = None
     _starts: int = 0
 
@@ -56,7 +59,7 @@ class Operator:
         path = self._written()
         with self._latest.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "inquest.cli.main", "run", "--settings", str(path)],
+                [sys.executable, "-m", self.program, "run", "--settings", str(path)],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,

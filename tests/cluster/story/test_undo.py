@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from hack.crash.points import ARMED_OPERATOR, Point
+from hack.demo.stage import OPERATOR
 from inquest.api.manifests.rbac import NAMESPACE
 from tests.cluster.kube import eventually
 from tests.cluster.story.api import Api, Object
@@ -161,15 +163,17 @@ def test_an_undo_that_was_changed_after_the_approval_never_runs(inhabit: Inhabit
 def killed(operator: Operator, case: str, call: str, side: str) -> Iterator[None]:
     """Killed right before or after a call for that case, which happens within; it is not started again yet."""
     operator.stop()
-    plan = {"AT": "1", "SIDE": side, "CALL": call, "CASE": case, "LOG": str(operator.folder / "calls")}
-    operator.environment |= {f"INQUEST_CRASH__{key}": value for key, value in plan.items()}
+    armed = Point(1, side, call=call, case=case).environment(operator.folder / "calls")
+    operator.environment |= armed
+    operator.program = ARMED_OPERATOR
     try:
         operator.start()
         yield
         eventually(lambda: not operator.is_running(), what="the operator is killed", seconds=SECONDS)
     finally:
-        for key in plan:
-            operator.environment.pop(f"INQUEST_CRASH__{key}")
+        operator.program = OPERATOR
+        for key in armed:
+            operator.environment.pop(key)
 
 
 def test_what_somebody_mended_meanwhile_is_not_taken_back(inhabit: Inhabit, teams: None) -> None:

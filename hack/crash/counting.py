@@ -1,7 +1,7 @@
-"""For tests of crashes: counts every port call of a case and kills the process at one of them (reliability, 7, T2).
+"""Counts every port call of a case and kills the process at one of them (reliability, 7, T2).
 
-`wiring` puts it around the ports only where `crash.log` is set. What is not done on behalf of a case (heartbeat,
-resync, sweeps, catalogue) is not counted, so that the numbers of two runs can be compared.
+What is not done on behalf of a case (heartbeat, resync, sweeps, catalogue) is not counted, so that the numbers of two
+runs can be compared.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
+from hack.crash.points import Point
 from inquest.core.redaction.redacted import Redacted
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.settings.server import CrashSettings
 
 PORTS: Final = (
     "cluster",
@@ -59,7 +60,8 @@ _behalf: ContextVar[CaseInWork | None] = ContextVar("behalf", default=None)
 class Counter:
     """Numbers the calls, writes each down, and ends the process at the one that was asked for."""
 
-    plan: CrashSettings
+    point: Point
+    log: Path
     _file: int = field(init=False)
     _number: int = 0
     _matching: int = 0
@@ -69,9 +71,7 @@ class Counter:
     """Investigation by Signal."""
 
     def __post_init__(self) -> None:
-        if self.plan.log is None:
-            raise AssertionError("counting needs a file")
-        self._file = os.open(self.plan.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._file = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def around(self, name: str, port: Any) -> Any:
         """The same port, counted; None stays None."""
@@ -97,12 +97,12 @@ class Counter:
         if behalf is None:
             return await work()
         is_last = self._write_down(behalf, call)
-        if is_last and self.plan.side == "before":
+        if is_last and self.point.side == "before":
             self._die()
         try:
             return await work()
         finally:
-            if is_last and self.plan.side == "after":
+            if is_last and self.point.side == "after":
                 self._die()
 
     def learn(self, kind: ResourceKind, found: Json) -> None:
@@ -133,10 +133,10 @@ class Counter:
             "matching": self._matching if matches else 0,
         }
         self._line(line)
-        return matches and self._matching == self.plan.at
+        return matches and self._matching == self.point.at
 
     def _matches(self, case: str, phase: str, call: str) -> bool:
-        wanted = self.plan
+        wanted = self.point
         return (
             (not wanted.phase or wanted.phase == phase)
             and (not wanted.case or wanted.case == case)
@@ -151,7 +151,7 @@ class Counter:
         os.write(self._file, (json.dumps(line) + "\n").encode())
 
     def _die(self) -> None:
-        self._line({"killed": self.plan.side, "n": self._number})
+        self._line({"killed": self.point.side, "n": self._number})
         os.kill(os.getpid(), signal.SIGKILL)
 
 
