@@ -100,8 +100,6 @@ class ApprovalSettings(SettingsGroup):
     """How long a request waits for a decision."""
     required: People | Mapping[EnvironmentName, People] = 1
     """People who must agree: a number, or a map by environment: `{production: 2, staging: 1}`."""
-    require_admission_policy: bool = True
-    """Act on no approval while the admission policies are missing."""
     separate_requester: bool = False
     """Who created the Signal or Investigation may not approve its remedy; nobody may where that is not on record."""
     escalate_after: Annotated[float, Field(ge=0, lt=1)] = 0.5

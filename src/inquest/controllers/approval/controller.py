@@ -137,9 +137,7 @@ class ApprovalController:
         return not await self.policies_missing()
 
     async def policies_missing(self) -> tuple[str, ...]:
-        """`Kind/name` of each that is not there or says something else; none where they are not required."""
-        if not self.ports.settings.approval.require_admission_policy:
-            return ()
+        """`Kind/name` of each that is not there or says something else."""
         try:
             found = [
                 *(await self.ports.status.list(ADMISSION_POLICY)),
