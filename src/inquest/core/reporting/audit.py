@@ -42,7 +42,7 @@ from inquest.core.reporting.transcript import (
 from inquest.core.selection.selection import MAX_TRIES
 
 PREVIEW: Final = 500
-"""Characters of a text that is shown beside the whole (pipeline, section 19)."""
+"""Characters of a text; the whole stands in the facts, which are stored beside the events."""
 AGENT: Final = "aiagent"
 OWN: Final = "inquest."
 """Types that begin so are ours alone; another service refuses them."""
@@ -129,13 +129,12 @@ def _told(book: _Book, number: int, fact: facts.Fact) -> Iterator[AuditRecord]:
 
 
 def _snapshot(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
-    """What the snapshot read is evidence like any tool's: claims cite it, so it outlives the slots."""
+    """What the snapshot read is evidence like any tool's."""
     for index, item in enumerate(fact.snapshot.evidence):
         data = {
             "tool_call_index": index,
             "tool_name": item.tool,
-            "tool_result": item.text,
-            "tool_result_preview": item.text[:PREVIEW],
+            "tool_result": item.text[:PREVIEW],
             "tool_arguments": dict(item.arguments) | {"evidence": item.id},
             "evidence_id": item.id,
             "digest": item.digest,
@@ -204,8 +203,7 @@ def _streams_ran(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
                 "phase": f"stream/{name}",
                 "tool_call_index": index,
                 "tool_name": result.tool,
-                "tool_result": text,
-                "tool_result_preview": text[:PREVIEW],
+                "tool_result": text[:PREVIEW],
                 "tool_arguments": dict(stored.arguments) if stored else {},
                 "evidence_id": stored.id if stored else "",
                 "digest": stored.digest if stored else "",
@@ -218,31 +216,21 @@ def _streams_ran(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
 
 
 def _request(book: _Book, found: TranscriptTurn) -> dict[str, Any]:
-    """What the model was shown; of the conversation only what it had not been shown before."""
+    """What the model was shown, in its length and its beginning; the facts hold the whole."""
     messages, tools = _shown(book, found)
-    earlier, _ = _shown(book, _before(book, found))
-    new = tuple(message for message in messages[len(earlier) :] if message.role in ("system", "user"))
-    preview = next((message.content for message in reversed(new)), "")
+    preview = next((message.content for message in reversed(messages) if message.role in ("system", "user")), "")
     return {
         "model": found.reply.model or book.case.opened.pinned.model,
         "phase": str(found.invocation),
         "turn": found.turn,
         "prompt_length": sum(len(message.content) for message in messages),
         "prompt_preview": preview[:PREVIEW],
-        "messages": [{"role": message.role, "content": message.content} for message in new],
         "tools": list(tools),
     }
 
 
-def _before(book: _Book, found: TranscriptTurn) -> TranscriptTurn | None:
-    same = (one for one in book.exchanges.values() if one.invocation is found.invocation)
-    return next((one for one in same if one.turn == found.turn - 1), None)
-
-
-def _shown(book: _Book, found: TranscriptTurn | None) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+def _shown(book: _Book, found: TranscriptTurn) -> tuple[tuple[Message, ...], tuple[str, ...]]:
     """Messages of the request that this reply answered, and the tools that it offered."""
-    if found is None:
-        return (), ()
     until = replace(book.case, facts=book.case.facts[: found.fact])
     inquiry = inquiry_of(until, book.tools, found.invocation)
     late = float("inf") if found.reply.reserved == BudgetSpent.TIME else 0.0
@@ -262,7 +250,6 @@ def _said(reply: ModelReply) -> dict[str, Any]:
         "has_analysis": bool(reply.text),
         "analysis_length": len(reply.text),
         "analysis_preview": reply.text[:PREVIEW],
-        "analysis_full": reply.text,
         "tokens_used": reply.usage.total,
         "prompt_tokens": reply.usage.prompt,
         "cached_tokens": reply.usage.cached,
@@ -297,8 +284,7 @@ def _call(
         "turn": found.turn,
         "tool_call_index": index,
         "tool_name": asked.tool,
-        "tool_result": asked.text,
-        "tool_result_preview": asked.text[:PREVIEW],
+        "tool_result": asked.text[:PREVIEW],
         "tool_arguments": dict(asked.arguments),
         "evidence_id": asked.evidence,
         "digest": stored.digest if stored else "",
