@@ -22,7 +22,6 @@ from inquest.datastorage.domain.scoring import (
     passes,
     ranked_offers,
     score,
-    unmatchable_keys,
 )
 
 FORTY = [f"value-{number}" for number in range(40)]
@@ -134,10 +133,6 @@ def test_the_gate_opens_when_no_mandatory_filter_has_a_value() -> None:
     assert is_gated(staging, Query(environment="staging", detected={"gitOpsTool": "argocd"}))
     assert is_gated(staging, Query(environment="production"))
     assert not is_gated(staging, Query(environment="staging"))
-
-
-def test_keys_that_no_query_can_match_are_named() -> None:
-    assert unmatchable_keys({"team": [], "team.name": [], "a/b": []}) == ("a/b", "team.name")
 
 
 detected_sets = st.fixed_dictionaries(

@@ -8,7 +8,7 @@ Absence is None or an empty collection, and neither is written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -107,7 +107,6 @@ Score = Annotated[float, Field(ge=0, le=1), PlainSerializer(_four_decimals, retu
 """0 to 1, a share rather than a belief."""
 
 Text63 = Annotated[str, Field(max_length=63)]
-Text80 = Annotated[str, Field(max_length=80)]
 Text127 = Annotated[str, Field(max_length=127)]
 Text200 = Annotated[str, Field(max_length=200)]
 Text253 = Annotated[str, Field(max_length=253)]
@@ -165,8 +164,6 @@ Unique = AfterValidator(_unique)
 
 
 # --- models -----------------------------------------------------------------------------------------
-
-SchemaExtra = dict[str, JsonValue] | Callable[[dict[str, Any]], None]
 
 
 class ApiModel(BaseModel):

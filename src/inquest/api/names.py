@@ -43,21 +43,6 @@ FAULTS_ANNOTATION: Final = f"{DOMAIN}/faults"
 MANAGED_LABEL: Final = f"{DOMAIN}/managed"
 """On a namespace or a workload: `true` puts it into Inquest's care."""
 
-READ_LABELS: Final = (
-    "managed",
-    "environment",
-    "priority",
-    "team",
-    "tier",
-    "business-unit",
-    "service-owner",
-    "cost-center",
-    "region",
-    "risk-tolerance",
-    "criticality",
-    "sla",
-)
-"""Labels of namespaces and workloads that are read, without their prefix."""
 READ_PREFIXES: Final = (f"{DOMAIN}/", "kubernaut.ai/")
 """Prefixes of those labels; the first one wins."""
 

@@ -526,7 +526,10 @@ def test_missing_required_fields_are_problems() -> None:
 def test_a_complete_reply_wants_no_correction() -> None:
     text = RCA_S + '"selected_workflow": {"workflow_id": "w", "confidence": 1}, "confidence": 1}'
 
-    assert not read_verdict(SELECTION, said("", ("submit_result_with_workflow", text))).wants_correction
+    found = read_verdict(SELECTION, said("", ("submit_result_with_workflow", text)))
+
+    assert found.usable
+    assert found.problems == ()
 
 
 def test_the_better_of_two_replies_counts() -> None:

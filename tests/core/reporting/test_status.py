@@ -55,7 +55,7 @@ from inquest.core.reporting import conditions as reporting_conditions
 from inquest.core.reporting import metrics, notices
 from inquest.core.reporting.events import case_events
 from inquest.core.reporting.metrics import Measure
-from inquest.core.reporting.status import MAX_EVIDENCE, evidence_index, status_changes
+from inquest.core.reporting.status import MAX_EVIDENCE, status_changes
 from inquest.core.reporting.status_budget import status_size, trim_status
 from inquest.core.reporting.transcript import NO_TOOLS
 from inquest.core.text import make_visible
@@ -723,7 +723,3 @@ def test_the_status_names_the_playbooks_that_match() -> None:
     case = fold_case([cases.opened(), taken, cases.resolved()])
 
     assert status_of(case).playbooks == ("OOMKilled", "CrashLoopBackOff")
-
-
-def test_evidence_is_found_by_its_id() -> None:
-    assert evidence_index((cases.evidence(3),)) == {"E3": cases.evidence(3)}

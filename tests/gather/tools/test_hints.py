@@ -13,7 +13,6 @@ from inquest.gather.tools.hints import (
     HINTS,
     LACKS_RIGHT,
     add_hint,
-    command_text,
     failure_of,
     hint_for,
 )
@@ -121,30 +120,6 @@ def test_twice_is_once() -> None:
     once = add_hint(CASES["E01"][0])
 
     assert add_hint(once) == once
-
-
-@row("E19")
-def test_a_warning_is_no_failure() -> None:
-    assert command_text(0, "web-1\n", "Warning: v1 Endpoints is deprecated") == "web-1"
-
-
-@row("E20")
-def test_a_failure_without_a_word_says_so() -> None:
-    assert command_text(7, "", "") == "[kubectl exited 7]\nnothing on stderr"
-
-
-@row("E29")
-def test_partial_output_is_no_evidence_of_absence() -> None:
-    text = command_text(1, "NAME\nweb-1\n", CASES["E03"][0])
-
-    assert text.splitlines() == [
-        "[kubectl exited 1]",
-        "partial output, not evidence of absence",
-        "NAME",
-        "web-1",
-        CASES["E03"][0],
-        f"{ARROW}{LACKS_RIGHT}",
-    ]
 
 
 @row("T36")

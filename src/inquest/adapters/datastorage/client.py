@@ -280,11 +280,6 @@ class DataStorageClient:
             await self._line.write("PATCH", f"{API}/action-types/{quote(name, safe='')}", change)
         return RegisteredEntry(id=name, content_hash="", status="Active", name=name)
 
-    async def disable_action_type(self, name: str) -> None:
-        """AlreadyExists while active workflows use it."""
-        path = f"{API}/action-types/{quote(name, safe='')}/disable"
-        await self._line.write("PATCH", path, {"disabledBy": REGISTRAR})
-
     async def register_workflow(self, content: str) -> RegisteredEntry:
         """Register the text of a RemediationWorkflow; the peer gets it in its own form, with ours inside."""
         sent = content if self._profile.takes_own_content else peer_content(content)
@@ -310,10 +305,6 @@ class DataStorageClient:
     async def disable_workflow(self, workflow_id: str, reason: str) -> None:
         """Disable; already disabled is success."""
         await self._change(workflow_id, "disable", reason)
-
-    async def enable_workflow(self, workflow_id: str, reason: str) -> None:
-        """Enable again."""
-        await self._change(workflow_id, "enable", reason)
 
     async def _change(self, workflow_id: str, verb: str, reason: str) -> None:
         path = f"{API}/workflows/{quote(workflow_id, safe='')}/{verb}"

@@ -26,18 +26,10 @@ PLACES: Final = 50
 WINDOW: Final = 128_000
 NOTHING: Final = SecretStr("")
 
-_forbidden = False
-
-
-def forbid_real_models() -> None:
-    """From now on only loopback addresses are called; for tests, and there is no way back in a process."""
-    global _forbidden
-    _forbidden = True
-
 
 def real_models_forbidden() -> bool:
-    """Whether the switch is set, by call or by environment."""
-    return _forbidden or os.environ.get(FORBID_VARIABLE, "") not in ("", "0", "false")
+    """Whether the environment says so."""
+    return os.environ.get(FORBID_VARIABLE, "") not in ("", "0", "false")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ A read that failed, was cut or was refused is a gap with a reason; it never look
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from datetime import datetime
@@ -163,8 +163,3 @@ class Health(StrEnum):
 def digest_of(text: str) -> str:
     """SHA-256 with prefix over the UTF-8 bytes."""
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def next_id(evidence: Iterable[Evidence]) -> str:
-    """The gapless number after those that exist: `E1`, `E2`, …"""
-    return f"E{sum(1 for _ in evidence) + 1}"

@@ -189,11 +189,6 @@ def _unwell(health: float | None, score: float | None) -> str:
     return "not all of its pods are ready" if (score or 0.0) < HEALTHY else ""
 
 
-def hashes_match(pre: str, post: str) -> bool | None:
-    """Whether the run left the spec as it was; None where the hash before it is not known. No part of the score."""
-    return pre == post if pre and post else None
-
-
 # --- endings (12.3) -------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -586,8 +586,3 @@ def _bare(ref: TargetRef) -> TargetRef:
 def replies_of(case: Case) -> tuple[ModelReply, ...]:
     """Every reply of a model in both invocations and in the streams."""
     return tuple(reply for fact in case.facts for reply in replies_in(fact))
-
-
-def evidence_index(found: Sequence[Evidence]) -> Mapping[str, Evidence]:
-    """Evidence by id."""
-    return {item.id: item for item in found}

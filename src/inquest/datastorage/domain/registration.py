@@ -8,7 +8,6 @@ from enum import Enum
 
 ACTIVE = "Active"
 DISABLED = "Disabled"
-DEPRECATED = "Deprecated"
 SUPERSEDED = "Superseded"
 
 

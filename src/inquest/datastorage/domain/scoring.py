@@ -247,8 +247,3 @@ def penalty(stored: Mapping[str, Any], asked: Mapping[str, bool | str]) -> int:
     tool = asked.get("gitOpsTool")
     other_tool = tool in TEXT_LABELS["gitOpsTool"].known and stored.get("gitOpsTool") not in (tool, WILDCARD)
     return GITOPS_PENALTY_HUNDREDTHS * (unmanaged + other_tool)
-
-
-def unmatchable_keys(custom: Mapping[str, Any]) -> tuple[str, ...]:
-    """Stored keys that no query can ever match, since queries lose those characters (section 6.3)."""
-    return tuple(sorted(key for key in custom if _UNMATCHABLE.search(key)))

@@ -138,7 +138,6 @@ MEMORY: Final = (
 # --- bodies and answers -------------------------------------------------------------------------------------------
 
 _DESCRIPTION = shape({"what": FILLED, "whenToUse": FILLED}, {"whenNotToUse": TEXT, "preconditions": TEXT})
-_NEW_NAME = {**FILLED, "maxLength": types.MOST_NAME}
 _SHOWN_DESCRIPTION = shape({"what": TEXT}, dict.fromkeys(("whenToUse", "whenNotToUse", "preconditions"), TEXT))
 _PAGINATION = shape({"totalCount": COUNT, "offset": COUNT, "limit": COUNT, "hasMore": FLAG})
 _SUMMARY: Final[dict[str, Schema]] = {

@@ -176,15 +176,6 @@ def add_hint(text: str | None, *, application: bool = False) -> str:
     return f"{raw}\n{ARROW}{words_of(hint, raw)}"
 
 
-def command_text(code: int, stdout: str, stderr: str, *, application: bool = False) -> str:
-    """A command as a model is shown it; a failed one with marker, partial output, raw error and hint."""
-    if code == 0:
-        return stdout.rstrip()
-    partial = ["partial output, not evidence of absence", stdout.rstrip()] if stdout.strip() else []
-    error = add_hint(stderr.rstrip(), application=application) or "nothing on stderr"
-    return "\n".join([f"[kubectl exited {code}]", *partial, error])
-
-
 class CallRefused(errors.InquestError):
     """A guard of ours said no before any request was made; `hint` says where else to look."""
 

@@ -310,12 +310,6 @@ def is_fresh(snapshot: Snapshot, event: ObservedObject, window: timedelta) -> bo
     return at is None or snapshot.taken_at - at <= window
 
 
-def ready_since(pod: ObservedObject) -> datetime | None:
-    """When the pod became ready, None while it is not."""
-    ready = condition_of(pod.object.get("status") or {}, "Ready")
-    return parse_time(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
-
-
 def logs_of(snapshot: Snapshot, container: Container) -> list[LogTail]:
     """Its logs that say anything, of the run that ended first."""
     wanted = not container.ended

@@ -71,11 +71,6 @@ class Reading:
     def usable(self) -> bool:
         return self.reply is not None
 
-    @property
-    def wants_correction(self) -> bool:
-        """Whether the one corrective turn is asked for (pipeline, 3.8)."""
-        return not self.usable or bool(self.problems)
-
 
 # --- reading -----------------------------------------------------------------------------------------
 

@@ -357,12 +357,6 @@ def _same_place(one: ObservedObject, other: ObservedObject) -> bool:
     return (one.name, one.namespace) == (other.name, other.namespace)
 
 
-def serves_nobody(snapshot: Snapshot, service: ObservedObject) -> bool:
-    """Whether it is known that no ready pod stands behind a Service."""
-    counted = endpoints_of(snapshot, service)
-    return counted is not None and counted[0] == 0
-
-
 # --- what is said in logs ------------------------------------------------------------------------------------------
 
 

@@ -95,11 +95,6 @@ def _leaves(value: Any, path: str = "spec.template") -> Iterator[tuple[str, str]
         yield path, value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def same_template(one: Json, other: Json) -> bool:
-    """Whether two workloads make the same pods; defaults of the API server are filled in on both sides."""
-    return not changes(one, other)
-
-
 def replicas_of(found: Json) -> int:
     """Replicas a ReplicaSet is asked for now."""
     return int(spec_of(found).get("replicas") or 0)

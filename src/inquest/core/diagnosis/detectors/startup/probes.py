@@ -60,7 +60,6 @@ _NO_COMMAND: Final = re.compile(
 )
 """The runtime or a shell cannot run the command. What a command that runs prints, of a file that is not there yet for
 instance, is its way to say that the application is not ready."""
-_NO_PORT: Final = re.compile(r"couldn't find port|invalid syntax|invalid port|unnamed port", re.IGNORECASE)
 _NO_SERVICE: Final = re.compile(r"unknown service|unimplemented|UNIMPLEMENTED")
 _MISPLACED: Final = frozenset({301, 302, 307, 308, 400, 404, 405, 410, 421, 426, 501})
 """Codes by which a server says that this is no page of it, or not in this way."""
