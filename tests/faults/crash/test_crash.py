@@ -47,7 +47,7 @@ def test_a_case_that_kills_every_time_is_given_up_and_its_neighbour_ends_as_alwa
 ) -> None:
     killer, neighbour = make_scene(), make_scene()
 
-    result = killer.play(Point(1, "before", call="eyes.snapshot"), neighbour, every_time=True)
+    result = killer.play(Point(1, "before", call="target_reader.snapshot"), neighbour, every_time=True)
 
     status = result.seen.case["status"]
     assert result.deaths == 4, "the first start leaves the slot Opened, the next three leave nothing"
@@ -72,7 +72,7 @@ def test_a_case_in_a_long_turn_is_not_blamed_for_the_deaths_of_another(make_scen
         model = {"provider": "openai", "endpoint": server.base_url, "name": "slow", "api_key": "not-a-key"}
         killer, neighbour = (replace(make_scene(), model=model, elder=elder) for elder in (False, True))
 
-        result = killer.play(Point(2, "before", call="eyes.snapshot"), neighbour, every_time=True)
+        result = killer.play(Point(2, "before", call="target_reader.snapshot"), neighbour, every_time=True)
 
     assert result.seen.case["status"]["subReason"] == "MaxRestartsExceeded"
     assert violations(result.beside[0]) == []
