@@ -173,7 +173,7 @@ def fold_from(log: Log, slots: Sequence[Json]) -> Log:
     for slot in slots:
         head = _checked_head(log.uid, slot, seq + 1, previous, epoch)
         seq, epoch, previous = seq + 1, int(head["epoch"]), slot_digest(slot)
-        pending.append((head, _payload_of(slot)))
+        pending.append((head, base64.b64decode(slot.get("binaryData", {}).get("payload", ""))))
         if head["part"] == head["parts"]:
             log = replace(log, entries=(*log.entries, _entry(pending, previous)))
             pending = []
@@ -280,10 +280,6 @@ def _packed(whole: bytes) -> bytes:
 def _chunks(whole: bytes) -> list[bytes]:
     packed = _packed(whole)
     return [packed[at : at + MAX_PART_BYTES] for at in range(0, len(packed), MAX_PART_BYTES)]
-
-
-def _payload_of(slot: Json) -> bytes:
-    return base64.b64decode(slot.get("binaryData", {}).get("payload", ""))
 
 
 def _canonical(value: Any) -> bytes:

@@ -148,7 +148,7 @@ class RecordedCluster:
         for whole in self._case.whole:
             if api_version and api_version.rpartition("/")[0] != whole.group:
                 continue
-            if word.lower() in (whole.plural, f"{whole.plural}.{whole.group}") or _means(word, whole.plural):
+            if word.lower() in (whole.plural, f"{whole.plural}.{whole.group}") or plural_of(word) == whole.plural:
                 version = api_version.rpartition("/")[2] or "v1"
                 return ResourceKind(whole.group, version, word, whole.plural, bool(whole.namespaces))
         if self._proves_unserved(api_version.rpartition("/")[0]):
@@ -161,11 +161,6 @@ class RecordedCluster:
             return self._is_whole(*_CRDS, "") and group != "metrics.k8s.io"
         known = {(one.get("spec") or {}).get("group", "") for one in self._objects[_API_SERVICES[0], "APIService"]}
         return (bool(group) and group not in known) or self._is_whole(*_CRDS, "")
-
-
-def _means(word: str, plural: str) -> bool:
-
-    return plural_of(word) == plural
 
 
 def _is(found: Json, name: str, namespace: str) -> bool:
@@ -203,14 +198,10 @@ def _since(lines: list[str], begin: datetime) -> list[str]:
     kept, wanted = [], True
     for line in lines:
         if hit := _STAMP.match(line):
-            wanted = datetime.fromisoformat(_microseconds(hit[1])) >= begin
+            wanted = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", hit[1])) >= begin
         if wanted:
             kept.append(line)
     return kept
-
-
-def _microseconds(stamp: str) -> str:
-    return re.sub(r"(\.\d{6})\d+", r"\1", stamp)
 
 
 def _unstamped(lines: list[str]) -> list[str]:

@@ -71,13 +71,10 @@ class Discovery:
         if self._read_at is None:
             await self._read()
         found = _matches(self._served, name, wanted)
-        if not found and self._may_read():
+        if not found and (self._read_at is None or self._clock.monotonic() - self._read_at >= LEAST_AGE):
             await self._read()
             found = _matches(self._served, name, wanted)
         return _only(found, word, api_version)
-
-    def _may_read(self) -> bool:
-        return self._read_at is None or self._clock.monotonic() - self._read_at >= LEAST_AGE
 
     async def _read(self) -> None:
         documents = [await self._document(path) for path in ("/api", "/apis")]

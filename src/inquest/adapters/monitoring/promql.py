@@ -143,10 +143,6 @@ class _Reader:
     def now(self) -> Token:
         return self._tokens[self._at]
 
-    @property
-    def _next(self) -> Token:
-        return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
-
     def expression(self) -> None:
         """Operands with operators between them."""
         self._operand()
@@ -192,7 +188,7 @@ class _Reader:
             self._inside(self.expression)
         elif token.word in AGGREGATIONS:
             self._aggregation()
-        elif token.kind == "word" and self._next.text == "(":
+        elif token.kind == "word" and self._tokens[min(self._at + 1, len(self._tokens) - 1)].text == "(":
             self._call()
         else:
             self.selector()

@@ -140,7 +140,7 @@ class NotificationDispatcher:
             except AlreadyExists:
                 # Posted before a restart: its count goes on.
                 self._keep(name, await self._status.read(EVENT, name, namespace))
-        return await self._repeat(name, namespace, message.carried(_change(text, now)))
+        return await self._repeat(name, namespace, message.carried({"message": text, "lastTimestamp": rfc3339(now)}))
 
     async def _repeat(self, name: str, namespace: str, change: Redacted[Json]) -> None:
         posted = self._posted.pop(name)
@@ -188,10 +188,6 @@ class NotificationDispatcher:
 
 def _mark(each: RoutedReceiver, notice: Notice) -> str:
     return f"{each.receiver.name}/{id(each.receiver)}/{notice.key}"
-
-
-def _change(text: str, now: datetime) -> Json:
-    return {"message": text, "lastTimestamp": rfc3339(now)}
 
 
 def _remember(store: OrderedDict[str, Any], key: str, value: Any) -> None:

@@ -93,7 +93,7 @@ class Archive:
         leases = await self.ports.status.list(LEASE, self.ports.namespace, labels=INVESTIGATION_LABEL)
         # Listed last: who is missing here was gone before, or its Lease is too young to be an orphan's.
         found = await self.ports.status.seen(INVESTIGATION)
-        JOURNAL_BYTES.set(sum(_bytes_of(slot) for slot in slots))
+        JOURNAL_BYTES.set(sum(len((slot.get("binaryData") or {}).get("payload", "")) * 3 // 4 for slot in slots))
         UNRECORDED.set(sum(1 for obj in found.items if _is_unrecorded(obj)))
         there = [obj["metadata"] for obj in found.items]
         uids, names = {str(meta["uid"]) for meta in there}, {label_value(meta["name"]) for meta in there}
@@ -103,7 +103,7 @@ class Archive:
         now = await self.ports.now()
         for lease in leases:
             is_orphan = _label(lease) not in names and place_in(lease).partition("/")[0] not in found.unseen
-            if is_orphan and now - _made(lease) > ORPHAN_LEASE:
+            if is_orphan and now - datetime.fromisoformat(lease["metadata"]["creationTimestamp"]) > ORPHAN_LEASE:
                 meta = lease["metadata"]
                 await self.ports.status.delete(LEASE, meta["name"], self.ports.namespace, uid=meta["uid"])
                 gone += 1
@@ -193,14 +193,6 @@ class Archive:
 def _label(obj: Json) -> str:
     """The Investigation that something belongs to: slots carry its uid, Leases its name."""
     return str((obj["metadata"].get("labels") or {}).get(INVESTIGATION_LABEL, ""))
-
-
-def _made(obj: Json) -> datetime:
-    return datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
-
-
-def _bytes_of(slot: Json) -> int:
-    return len((slot.get("binaryData") or {}).get("payload", "")) * 3 // 4
 
 
 def _is_unrecorded(obj: Json) -> bool:

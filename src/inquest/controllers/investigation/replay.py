@@ -6,7 +6,7 @@ in this process alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
@@ -20,7 +20,7 @@ from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal
 from inquest.controllers.catalogue.controller import words_of
 from inquest.controllers.catalogue.live import content_of
-from inquest.controllers.investigation.act import Performer, performers_by_step
+from inquest.controllers.investigation.act import performers_by_step
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import CaseClaim
 from inquest.controllers.investigation.gather import Inquiries
@@ -64,13 +64,9 @@ class Replay:
             step = decide.next_step(work.case, Observed(now=await self.ports.now(), tools=offered))
             if isinstance(step, LAST):
                 break
-            fact = await self._kept(await self._performers[type(step)](work, step))
+            fact = await self._kept(await performers_by_step(self.inquiries, self.selections)[type(step)](work, step))
             work.case = advance_case(work.case, fact)
         return work.case
-
-    @property
-    def _performers(self) -> Mapping[type, Performer]:
-        return performers_by_step(self.inquiries, self.selections)
 
     async def _kept(self, fact: facts.Fact) -> facts.Fact:
         """As the journal would give it back; a snapshot was redacted object by object when it was taken."""

@@ -46,7 +46,7 @@ def decide_outcome(merged: MergedResult, seen: SelectionFacts | None = None) -> 
     seen = seen or SelectionFacts()
     merged = normalise_result(merged, seen)
     verdict = next(make(merged, seen) for fits, make in DECISIONS if fits(merged, seen))
-    said = MESSAGES[_outcome(verdict)](merged, seen)
+    said = MESSAGES[verdict.outcome or Outcome.HUMAN_REVIEW_REQUESTED](merged, seen)
     message = "; ".join(part for part in (said, merged.aside) if part)
     conditions = {**verdict.conditions, "TargetVerified": _target_condition(merged, seen)}
     return replace(verdict, message=cut_message(message), conditions=conditions, merged=merged)
@@ -58,10 +58,6 @@ def decide_wished(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
     conditions = {**verdict.conditions, "TargetVerified": _target_condition(merged, seen)}
     message = cut_message(_say_selected(merged, seen))
     return replace(verdict, message=message, conditions=conditions, merged=merged)
-
-
-def _outcome(verdict: Conclusion) -> Outcome:
-    return verdict.outcome or Outcome.HUMAN_REVIEW_REQUESTED
 
 
 def cut_message(text: str) -> str:

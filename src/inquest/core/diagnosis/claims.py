@@ -180,7 +180,7 @@ class _Text:
         return cls(tuple(_folded(text) for text in texts), tuple(text for text in compact if text))
 
     def holds(self, quote: str) -> bool:
-        wanted = _unquoted(_folded(quote))
+        wanted = _folded(quote).strip(_QUOTATION_MARKS)
         if not _PLACEHOLDER.sub("", wanted).strip(_EMPTY_SHELL):
             return False
         if any(_occurs(wanted, text) for text in self.plain):
@@ -199,10 +199,6 @@ _JOINTS: Final = re.compile(r"\s*([:,{}\[\]])\s*")
 
 def _folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
-
-
-def _unquoted(text: str) -> str:
-    return text.strip(_QUOTATION_MARKS)
 
 
 def _compact(text: str) -> str:

@@ -157,11 +157,7 @@ def _largest_first(inquiry: Conversation) -> list[int]:
         for number, turn in enumerate(inquiry.turns[: max(0, last)], start=1)
         if turn.results and not _is_cited(inquiry, turn)
     ]
-    return sorted(free, key=lambda number: -_size(inquiry.turns[number - 1]))
-
-
-def _size(turn: Turn) -> int:
-    return sum(len(result.content) for result in turn.results)
+    return sorted(free, key=lambda number: -sum(len(result.content) for result in inquiry.turns[number - 1].results))
 
 
 def _is_cited(inquiry: Conversation, turn: Turn) -> bool:

@@ -216,15 +216,14 @@ def _streams_ran(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
 
 
 def _request(book: _Book, found: TranscriptTurn) -> dict[str, Any]:
-    """What the model was shown, in its length and its beginning; the facts hold the whole."""
+    """How much the model was shown, and the beginning of what came last; the facts hold the whole."""
     messages, tools = _shown(book, found)
-    preview = next((message.content for message in reversed(messages) if message.role in ("system", "user")), "")
     return {
         "model": found.reply.model or book.case.opened.pinned.model,
         "phase": str(found.invocation),
         "turn": found.turn,
         "prompt_length": sum(len(message.content) for message in messages),
-        "prompt_preview": preview[:PREVIEW],
+        "prompt_preview": messages[-1].content[:PREVIEW] if messages else "",
         "tools": list(tools),
     }
 

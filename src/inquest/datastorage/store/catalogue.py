@@ -155,7 +155,7 @@ class CatalogueStore:
         def work(connection: Connection) -> list[str]:
             _take_turn(connection)
             row = _existing_type(connection, name)
-            names = _dependents(connection, name)
+            names = sorted(connection.scalars(_using(name)).all())
             if not names and row.status == ACTIVE:
                 connection.execute(
                     _type_update(name, status=DISABLED, disabled_at=now, disabled_by=by, updated_at=now, updated_by=by)
@@ -394,10 +394,6 @@ def _existing_type(connection: Connection, name: str) -> Row[Any]:
 
 def _type_update(name: str, **values: Any) -> Any:
     return update(action_types).where(action_types.c.action_type == name).values(**values)
-
-
-def _dependents(connection: Connection, name: str) -> list[str]:
-    return sorted((connection.scalars(_using(name))).all())
 
 
 def _using(name: str) -> Select[str]:

@@ -35,7 +35,7 @@ async def with_maker(reader: SnapshotReader, cluster: Cluster, clock: Clock, cha
     if maker.get("kind") not in _MAKERS:
         return chain
     above = await owner_chain(cluster, clock, _reference(maker, chain.target.namespace), pauses=START_PAUSES)
-    if above.start is None or _uid(above.start) != maker.get("uid"):
+    if above.start is None or str((above.start.get("metadata") or {}).get("uid") or "") != maker.get("uid"):
         return chain
     owners, objects = (above.target, *above.owners), (None, *above.objects)
     return replace(chain, owners=owners, objects=objects, gaps=(*chain.gaps, *above.gaps))
@@ -53,7 +53,3 @@ def _regarded(event: Json) -> dict[str, Any]:
 def _reference(maker: Json, namespace: str) -> TargetRef:
     version = str(maker.get("apiVersion") or "") or None
     return TargetRef(api_version=version, kind=str(maker["kind"]), name=str(maker.get("name")), namespace=namespace)
-
-
-def _uid(found: Json) -> str:
-    return str((found.get("metadata") or {}).get("uid") or "")

@@ -199,17 +199,13 @@ def writes_fail(scene: ClusterState) -> bool:
 def pods_are_changed(scene: ClusterState) -> bool:
     """Whether a pod that ails holds a container that its workload's template does not: a webhook put it there."""
     ailing = (pod for pod in scene.all_pods if is_unwell(pod, scene.taken_at))
-    return any(_is_injected(scene, pod) for pod in ailing)
+    return any(bool(injected_into(pod, _maker(scene, pod))) for pod in ailing)
 
 
 def places_are_written(scene: ClusterState) -> bool:
     """Whether a pod that waits for a node asks for labels that its workload's template does not."""
     waiting = (pod for pod in scene.all_pods if not (pod.get("spec") or {}).get("nodeName"))
     return any(selectors_added(pod, _maker(scene, pod)) for pod in waiting)
-
-
-def _is_injected(scene: ClusterState, pod: Json) -> bool:
-    return bool(injected_into(pod, _maker(scene, pod)))
 
 
 def _maker(scene: ClusterState, pod: Json) -> Json | None:

@@ -93,14 +93,10 @@ def sorted_out(chain: OwnerChain, selected: Answer, others: Answer, look: Look) 
         return TargetPods(selected, others)
     if isinstance(others, ReadError) and not mine:
         return TargetPods(others, others)
-    complete = _is_complete(others) if selected is NOTHING else selected.complete
+    complete = isinstance(others, ListedItems) and others.complete if selected is NOTHING else selected.complete
     return TargetPods(
         ListedItems(mine, complete, origin=others.origin if isinstance(others, ListedItems) else None), others
     )
-
-
-def _is_complete(answer: Answer) -> bool:
-    return isinstance(answer, ListedItems) and answer.complete
 
 
 def _is_mine(pod: Json, chain: OwnerChain, look: Look) -> bool:

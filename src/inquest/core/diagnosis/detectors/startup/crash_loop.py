@@ -85,7 +85,7 @@ def crash_loop(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for container in every_container(snapshot):
-        end = _end(container)
+        end = container.ended or container.last_ended
         if end and loops(container, end, snapshot) and not _is_past(snapshot, container):
             yield _finding(snapshot, container, end)
 
@@ -94,10 +94,6 @@ def _is_past(snapshot: Snapshot, container: Container) -> bool:
     """It is being deleted, was put away by its node, or the Job it belongs to was done after all."""
     put_away = (container.pod.object.get("status") or {}).get("reason") in _PUT_AWAY
     return put_away or is_going(container.pod) or is_made_good(snapshot, container.pod)
-
-
-def _end(container: Container) -> Json:
-    return container.ended or container.last_ended
 
 
 def loops(container: Container, end: Json, snapshot: Snapshot) -> bool:
