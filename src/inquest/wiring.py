@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,26 +30,21 @@ from inquest.adapters.opa.policy import OpaPolicy
 from inquest.adapters.opa.process import QUIET, Notify, OpaProcess, find_binary
 from inquest.adapters.playbooks.reader import read_library
 from inquest.adapters.traced import ObservedModel, ObservedRedactor, ObservedTools, Tracing, traced_port
-from inquest.api.refs import TargetRef
 from inquest.controllers.budget import HourlyBudget, MeteredModel
 from inquest.controllers.catalogue.live import LiveCatalogue
 from inquest.controllers.investigation.stored import Transcripts
 from inquest.controllers.journal import Journal
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reconcilers import Reconcilers
-from inquest.core.cluster.context import ResourceContext
 from inquest.core.diagnosis.playbooks import Playbook
-from inquest.core.history.history import UNAVAILABLE, History, history_envelope
-from inquest.core.llm.conversation import ToolRun
-from inquest.core.llm.messages import Invocation, Retry, ToolResult, ToolSchema
+from inquest.core.llm.messages import Retry
 from inquest.core.redaction.redactor import Redactor
-from inquest.errors import Misconfigured, Unavailable
+from inquest.errors import Misconfigured
 from inquest.gather.snapshot.collector import ClusterTargetReader
-from inquest.gather.tools.context import Backends, Place, ResourceContextOf, ToolContext
-from inquest.gather.tools.scope import Scope
-from inquest.gather.tools.toolset import Toolset
-from inquest.ports.kubernetes import Json, ResourceKind, TargetReader
-from inquest.ports.model import Model, Reach
+from inquest.gather.tools.context import Backends
+from inquest.gather.tools.resource_context import context_tool
+from inquest.ports.kubernetes import ResourceKind
+from inquest.ports.model import Model
 from inquest.ports.process import Notifier
 from inquest.ports.sources import Alerts, Logs, Metrics
 from inquest.server.intake import app as intake_app
@@ -97,68 +92,6 @@ class Adapters:
     """Ended cases."""
 
 
-class CaseTools:
-    """`ports.Toolset` over the tool registry: a desk for each batch, with what this case may reach."""
-
-    def __init__(self, backends: Backends, tools: Toolset) -> None:
-        self._backends = backends
-        self._tools = tools
-
-    def schemas(self, invocation: Invocation) -> tuple[ToolSchema, ...]:
-        return self._tools.schemas(invocation)
-
-    async def run(self, invocation: Invocation, runs: tuple[ToolRun, ...], reach: Reach) -> tuple[ToolResult, ...]:
-        case_reader = ToolContext(
-            self._backends,
-            Scope(reach.namespace, reach.others),
-            reach.filters,
-            reach.infrastructure,
-            {item.id: item for item in reach.evidence},
-            window=reach.window,
-            contexts=dict(known_answers(reach)),
-            hints=reach.hints,
-        )
-        return await self._tools.batch(invocation, runs, case_reader, seconds=reach.seconds)
-
-
-def context_tool(target_reader: TargetReader, datastorage: DataStorageClient) -> ResourceContextOf:
-    """The resource-context tools' answer (pipeline, section 12.3): about the root, gaps by name, never an empty lie."""
-
-    async def read(kind: str, name: str, namespace: str) -> Json:
-        context = await target_reader.context(TargetRef(kind=kind, name=name, namespace=namespace or None))
-        if context.failure:
-            raise Unavailable("kubernetes", context.failure)
-        known = await datastorage.history(context.root, context.spec_hash) if context.spec_hash else UNAVAILABLE
-        return answer_about(context, known)
-
-    return read
-
-
-def answer_about(context: ResourceContext, known: History) -> Json:
-    """All parts are about the root."""
-    return {
-        "root_owner": context.root.to_object(),
-        "owner_chain": [ref.to_object() for ref in context.chain],
-        "current_spec_hash": context.spec_hash,
-        "detected_labels": context.labels.to_object(),
-        "quota_details": {key: {"hard": found.hard, "used": found.used} for key, found in context.quota.items()},
-        "remediation_history": history_envelope(known, context.spec_hash) if known.available else "unavailable",
-        "gaps": [f"{gap.what}: {gap.why}" for gap in context.gaps],
-    }
-
-
-def known_answers(reach: Reach) -> Iterator[tuple[Place, Json]]:
-    """What the tools would read again of each target and of its root, which differs by the chain alone."""
-    for context, known in reach.contexts:
-        answer = answer_about(context, known)
-        yield _place(context.root), {**answer, "owner_chain": []}
-        yield _place(context.target), answer
-
-
-def _place(ref: TargetRef) -> Place:
-    return ref.kind.lower(), ref.name, ref.namespace or ""
-
-
 @asynccontextmanager
 async def open_adapters(
     settings: Settings,
@@ -202,7 +135,7 @@ async def open_adapters(
             settings=settings,
             cluster=kube.cluster,
             target_reader=traced_port("eyes", target_reader),
-            tools=CaseTools(backends, tools),
+            tools=tools,
             status=kube.status,
             policy=traced_port("policy", policy),
             catalogue=catalogue,

@@ -12,7 +12,7 @@ from tests.docs.pages import ROOT
 
 PAGE: Final = (ROOT / "docs" / "reference" / "conformity.md").read_text()
 SOURCE: Final = ROOT / "src" / "inquest"
-PACKAGES: Final = "|".join(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+PACKAGES: Final = "|".join(("wiring", *(path.parent.name for path in SOURCE.glob("*/__init__.py"))))
 CODE: Final = sorted(set(re.findall(rf"`((?:{PACKAGES})(?:\.\w+)+)`", PAGE)))
 TESTS: Final = sorted(set(re.findall(r"`(test_\w+)`", PAGE)))
 SETTING: Final = re.compile(r"settings\.[a-z_]+\.[a-z_]+")

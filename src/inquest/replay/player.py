@@ -41,6 +41,7 @@ from inquest.datastorage.store.database import migrate_database
 from inquest.datastorage.store.opening import open_database
 from inquest.errors import Misconfigured, NotRecorded
 from inquest.gather.tools.context import Backends
+from inquest.gather.tools.resource_context import context_tool
 from inquest.gather.tools.toolset import Toolset
 from inquest.ports.kubernetes import Json
 from inquest.ports.model import Model
@@ -55,7 +56,7 @@ from inquest.replay.target_reader import RecordedTargetReader
 from inquest.replay.yaml_pages import read_yaml_pages
 from inquest.settings.model import ModelSettings
 from inquest.settings.settings import Settings
-from inquest.wiring import CaseTools, context_tool, external_datastorage, model_names, model_of, playbooks_of
+from inquest.wiring import external_datastorage, model_names, model_of, playbooks_of
 
 PACKAGED_CATALOGUE: Final = Path(__file__).parents[1] / "catalogue"
 SOURCE_CATALOGUE: Final = Path(__file__).parents[3] / "catalogue"
@@ -172,7 +173,7 @@ class Player:
             settings=settings,
             cluster=cluster,
             target_reader=target_reader,
-            tools=CaseTools(backends, Toolset(backends)),
+            tools=Toolset(backends),
             status=status,
             policy=NullPolicy(),
             catalogue=self.datastorage,

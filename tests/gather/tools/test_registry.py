@@ -26,7 +26,6 @@ from inquest.gather.tools.toolset import REGISTRY, Toolset
 from inquest.ports.model import Reach
 from inquest.replay.clock import RecordedClock
 from inquest.settings.settings import Settings
-from inquest.wiring import CaseTools
 from tests.core import cases
 from tests.gather.tools.conftest import NOW, Bench, FakeCluster, configured, deployment, pod, row, run_of
 
@@ -466,7 +465,7 @@ async def test_what_code_has_read_around_a_target_is_not_read_again_for_a_tool()
         return {"root_owner": {"name": name}}
 
     backends = Backends(FakeCluster(), Redactor(), RecordedClock(NOW), context=context)
-    bench, case = CaseTools(backends, Toolset(backends)), fold_case((cases.opened(), cases.taken(), cases.resolved()))
+    bench, case = Toolset(backends), fold_case((cases.opened(), cases.taken(), cases.resolved()))
     runs = tuple(
         run_of("get_namespaced_resource_context", number, kind=kind, name=name, namespace="shop")
         for number, (kind, name) in enumerate((("pods", "api-1"), ("Deployment", "api"), ("Pod", "api-2")), start=1)

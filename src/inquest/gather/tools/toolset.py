@@ -1,9 +1,8 @@
 """The tools that a model may call: one registry, read only, checked when a call runs.
 
-    tools = Tools(Backends(cluster, redactor, clock, datastorage))
+    tools = Toolset(Backends(cluster, redactor, clock, datastorage))
     tools.schemas(Invocation.RCA)                         # what invocation 1 is offered
-    desk = Desk(backends, Scope("shop"), evidence=…)      # one for each invocation
-    results = await tools.batch(Invocation.RCA, runs, desk)
+    results = await tools.run(Invocation.RCA, runs, Reach("shop", evidence=…))
 
 A result is redacted by structure, rendered, redacted as text, numbered as evidence, cut, framed. A failing call is a
 gap with a reason, and its neighbours do not notice (pipeline, sections 6.3, 12).
@@ -25,9 +24,11 @@ from inquest.core.text import frame_text, make_visible, suspicious_lines
 from inquest.errors import Invalid, NotConfigured, Retryable
 from inquest.gather.tools import arguments as args
 from inquest.gather.tools import evidence as notes
-from inquest.gather.tools import kubernetes, monitoring, workflows
+from inquest.gather.tools import kubernetes, monitoring, resource_context, workflows
 from inquest.gather.tools.context import SHOWN_CHARACTERS, Backends, Output, Runner, Tool, ToolContext
 from inquest.gather.tools.hints import CallRefused, failure_of
+from inquest.gather.tools.scope import Scope
+from inquest.ports.model import Reach
 
 CALL_SECONDS: Final = 60.0
 AT_ONCE: Final = 8
@@ -87,14 +88,14 @@ READ: Final = (
         "Root owner, spec hash, detected labels, quota and remediation history of an object; call it for the final "
         "target before the verdict.",
         args.NamespacedContext,
-        notes.get_namespaced_resource_context,
+        resource_context.get_namespaced_resource_context,
         lambda backends: backends.context is not None,
     ),
     Tool(
         "get_cluster_resource_context",
         "The same for a cluster-scoped object.",
         args.ClusterContext,
-        notes.get_cluster_resource_context,
+        resource_context.get_cluster_resource_context,
         lambda backends: backends.context is not None,
     ),
     Tool("read_evidence", "A page of stored evidence, such as E3.", args.ReadEvidence, notes.read_evidence),
@@ -189,6 +190,20 @@ class Toolset:
         """What is offered; a tool without its backend is not."""
         offered = [tool for tool in REGISTRY[invocation].values() if tool.available(self._backends)]
         return tuple(ToolSchema(tool.name, tool.description, args.schema_of(tool.arguments)) for tool in offered)
+
+    async def run(self, invocation: Invocation, runs: tuple[ToolRun, ...], reach: Reach) -> tuple[ToolResult, ...]:
+        """One batch, with what this case may reach."""
+        context = ToolContext(
+            self._backends,
+            Scope(reach.namespace, reach.others),
+            reach.filters,
+            reach.infrastructure,
+            {item.id: item for item in reach.evidence},
+            window=reach.window,
+            contexts=dict(resource_context.known_answers(reach)),
+            hints=reach.hints,
+        )
+        return await self.batch(invocation, runs, context, seconds=reach.seconds)
 
     async def batch(
         self, invocation: Invocation, runs: tuple[ToolRun, ...], context: ToolContext, *, seconds: float | None = None
