@@ -29,7 +29,7 @@ from inquest.adapters.opa.mounted import MountedPolicyMonitor
 from inquest.adapters.opa.policy import OpaPolicy
 from inquest.adapters.opa.process import QUIET, Notify, OpaProcess, find_binary
 from inquest.adapters.playbooks.reader import read_library
-from inquest.adapters.traced import ObservedModel, ObservedRedactor, ObservedTools, Tracing, traced_port
+from inquest.adapters.traced import ObservedModel, ObservedRedactor, ObservedTools, Tracing
 from inquest.controllers.budget import HourlyBudget, MeteredModel
 from inquest.controllers.catalogue.live import LiveCatalogue
 from inquest.controllers.investigation.stored import Transcripts
@@ -121,8 +121,7 @@ async def open_adapters(
         books = playbooks_of(settings)
         runbooks = {book.name: book.text for book in books}
         context, blocked = context_tool(target_reader, datastorage), frozenset(settings.rca.blocked_kinds)
-        watched = traced_port("datastorage", datastorage)
-        catalogue = LiveCatalogue(watched, kube.status, settings.kubernetes.namespace)
+        catalogue = LiveCatalogue(datastorage, kube.status, settings.kubernetes.namespace)
         backends = Backends(kube.cluster, redacting, clock, catalogue, context, runbooks, blocked)
         backends = replace(
             backends, metrics=metrics_of(settings, redactor, stack), logs=logs_of(settings, redactor, stack)
@@ -134,12 +133,12 @@ async def open_adapters(
         ports = ControllerPorts(
             settings=settings,
             cluster=kube.cluster,
-            target_reader=traced_port("eyes", target_reader),
+            target_reader=target_reader,
             tools=tools,
             status=kube.status,
-            policy=traced_port("policy", policy),
+            policy=policy,
             catalogue=catalogue,
-            datastorage=watched,
+            datastorage=datastorage,
             notifier=notifier,
             clock=clock,
             redactor=redacting,
@@ -287,9 +286,7 @@ def metrics_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) ->
     if not chosen.url:
         return None
     shared, line = chosen.shared_metrics, _line("prometheus", chosen, redactor, stack)
-    return traced_port(
-        "prometheus", Prometheus(line, label=chosen.namespace_label, confine=chosen.confine, shared=shared)
-    )
+    return Prometheus(line, label=chosen.namespace_label, confine=chosen.confine, shared=shared)
 
 
 def logs_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> Logs | None:
@@ -298,7 +295,7 @@ def logs_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> Lo
     if not chosen.url:
         return None
     line = _line("loki", chosen, redactor, stack)
-    return traced_port("loki", Loki(line, label=chosen.namespace_label, confine=chosen.confine))
+    return Loki(line, label=chosen.namespace_label, confine=chosen.confine)
 
 
 def alerts_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> Alerts | None:
@@ -307,7 +304,7 @@ def alerts_of(settings: Settings, redactor: Redactor, stack: AsyncExitStack) -> 
     if not chosen.url:
         return None
     line = _line("alertmanager", chosen, redactor, stack)
-    return traced_port("alertmanager", Alertmanager(line, label=chosen.namespace_label))
+    return Alertmanager(line, label=chosen.namespace_label)
 
 
 def _line(

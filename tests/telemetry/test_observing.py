@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from inquest.adapters.traced import ObservedModel, ObservedRedactor, ObservedTools, Tracing, traced_port
+from inquest.adapters.traced import ObservedModel, ObservedRedactor, ObservedTools, Tracing
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, Usage
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.redactor import Redactor
@@ -18,6 +18,7 @@ from inquest.errors import InquestError, ModelRefused, RateLimited, Unavailable
 from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.scope import Scope
 from inquest.telemetry.metrics import start_series
+from inquest.telemetry.tracing import traced
 from tests.gather.tools.conftest import FakeCluster, pod, run_of
 from tests.telemetry.conftest import Figures, HandClock, by_name, samples
 
@@ -171,6 +172,7 @@ async def test_what_a_tool_read_is_shown_where_asked_for(spans: InMemorySpanExpo
 # --- everything else ----------------------------------------------------------------------------------------------
 
 
+@traced("eyes")
 class Port:
     name = "a port"
 
@@ -182,7 +184,7 @@ class Port:
 
 
 async def test_any_port_is_traced_by_the_names_of_its_calls(spans: InMemorySpanExporter) -> None:
-    port = traced_port("eyes", Port())
+    port = Port()
 
     assert await port.look(1) == 2
     assert port.name == "a port"

@@ -7,10 +7,8 @@ for generative AI; texts go into them only where the settings say so, and then r
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -202,31 +200,6 @@ def _is_cut(result: ToolResult) -> bool:
 
 
 # --- everything else ----------------------------------------------------------------------------------------------
-
-
-class TracedPort:
-    """Any port: each asynchronous call is a span; everything else passes through."""
-
-    def __init__(self, name: str, port: Any) -> None:
-        self._name, self._port = name, port
-
-    def __getattr__(self, method: str) -> Any:
-        found = getattr(self._port, method)
-        return self._traced(method, found) if inspect.iscoroutinefunction(found) else found
-
-    def _traced(self, method: str, found: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-        async def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            with tracing.open_span(f"{self._name}.{method}", {"inquest.port": self._name}):
-                return await found(*args, **kwargs)
-
-        return call
-
-
-def traced_port(name: str, port: T) -> T:
-    """The same port, traced."""
-    watched: Any = TracedPort(name, port)
-    found: T = watched
-    return found
 
 
 class ObservedRedactor:

@@ -15,12 +15,14 @@ No text of the cluster or the model stands in a span unless `telemetry.content` 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
+from functools import wraps
 from random import SystemRandom
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 from uuid import UUID
 
 import structlog
@@ -30,6 +32,10 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 
 from inquest.core.reporting.metrics import INVESTIGATION, CaseSpan
 from inquest.settings.server import TelemetrySettings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -120,6 +126,28 @@ def open_span(name: str, attributes: Attributes, *, kind: SpanKind = SpanKind.IN
         except BaseException as error:
             mark_failed(found, type(error).__name__)
             raise
+
+
+def traced(port: str, *names: str) -> Callable[[type[T]], type[T]]:
+    """Of a class that is a port: its public coroutines, or those of these names, are spans such as `policy.ask`."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        for name, method in list(vars(cls).items()):
+            wanted = name in names if names else not name.startswith("_")
+            if wanted and inspect.iscoroutinefunction(method):
+                setattr(cls, name, _in_span(port, name, method))
+        return cls
+
+    return decorate
+
+
+def _in_span(port: str, name: str, method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    @wraps(method)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        with open_span(f"{port}.{name}", {"inquest.port": port}):
+            return await method(*args, **kwargs)
+
+    return call
 
 
 def mark_failed(found: Span, word: str) -> None:

@@ -54,6 +54,7 @@ from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, NotFound, Retryable
 from inquest.ports.datastorage import DATASTORAGE, AuditEvent, RegisteredEntry
 from inquest.ports.process import Clock
+from inquest.telemetry.tracing import traced
 
 ClusterId = Callable[[], Awaitable[str]]
 """Uid of the cluster; empty where it cannot be known, Unavailable or RateLimited where it could not be read now."""
@@ -68,6 +69,7 @@ EVENTS_IN_A_BATCH: Final = 500
 AUDIT_PAGE: Final = 1000
 
 
+@traced("datastorage")
 class DataStorageClient:
     """`ports.DataStorage`, with effectiveness and transcript beside it.
 

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from inquest.adapters.monitoring.http_client import StackClient, not_understood
+from inquest.telemetry.tracing import traced
 
 SYSTEM: Final = "alertmanager"
 _ALL_STATES: Final = tuple((state, "true") for state in ("active", "silenced", "inhibited", "unprocessed"))
 """A silence hides an alert from people; what it tells of is not over."""
 
 
+@traced("alertmanager")
 class Alertmanager:
     """One Alertmanager; `label` names the label that holds an alert's namespace."""
 

@@ -10,11 +10,13 @@ from inquest.adapters.monitoring.http_client import StackClient, not_understood
 from inquest.adapters.monitoring.logql import confine_logql
 from inquest.adapters.monitoring.selectors import Confinement
 from inquest.ports.kubernetes import Namespaces, SourceAnswer
+from inquest.telemetry.tracing import traced
 
 SYSTEM: Final = "loki"
 MOST_SERIES: Final = 500
 
 
+@traced("loki")
 class Loki:
     """One Loki; `label` names the label that holds a stream's namespace."""
 

@@ -18,6 +18,7 @@ from inquest.adapters.monitoring.selectors import SECRETS, Confinement
 from inquest.api.base import rfc3339
 from inquest.errors import Declined
 from inquest.ports.kubernetes import Namespaces, SourceAnswer
+from inquest.telemetry.tracing import traced
 
 SYSTEM: Final = "prometheus"
 MOST_SERIES: Final = 500
@@ -29,6 +30,7 @@ _ANYTHING: Final = '__name__=~".+"'
 _NO_SECRETS: Final = f'__name__!~"{SECRETS}.+"'
 
 
+@traced("prometheus")
 class Prometheus:
     """One Prometheus; `label` names the label that holds a series' namespace."""
 

@@ -25,6 +25,7 @@ from inquest.core.redaction.redacted import Redacted
 from inquest.core.remediation.policy import PolicyAnswer
 from inquest.errors import Misconfigured
 from inquest.ports.kubernetes import Json
+from inquest.telemetry.tracing import traced
 
 DEFAULT_QUERY: Final = "data.inquest.approval"
 DEADLINE: Final = 5.0
@@ -87,6 +88,7 @@ class FixedEndpoint:
     known_hash: str = ""
 
 
+@traced("policy", "ask")
 class OpaPolicy:
     """`ports.Policy`; every fault is an answer that asks for a person."""
 

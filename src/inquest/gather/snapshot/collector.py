@@ -49,6 +49,7 @@ from inquest.gather.snapshot.state import SYSTEM, ClusterState, TargetPods
 from inquest.gather.snapshot.table import ROWS, ListingRule, place_of
 from inquest.ports.kubernetes import Cluster
 from inquest.ports.process import Clock, Redactor
+from inquest.telemetry.tracing import traced
 
 PREEMPTED: Final = "Preempted"
 """Reason of the scheduler's event about a pod that had to leave for another one."""
@@ -266,6 +267,7 @@ def _order(row: ListingRule, scene: ClusterState) -> Callable[[Json], tuple[bool
     return order
 
 
+@traced("eyes")
 class ClusterTargetReader:
     """Implements `ports.Eyes`; every look is fresh, a `ContextReader` is what remembers for one investigation."""
 
