@@ -244,7 +244,6 @@ def test_a_page_fails_its_check_once_it_shows_something_else(
         (["follow", "--kube"], ["--kubeconfig"]),
         (["export", "--as"], ["--as", "--as-group", "--as-uid"]),
         (["export", "--inv"], []),
-        (["datastorage", "backup", "--f"], []),
         (["nonsense", ""], []),
         (["--ver"], []),
         (["list", "-o", ""], ["json", "name", "table", "wide", "yaml"]),

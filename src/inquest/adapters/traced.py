@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, TypeVar
 
 from opentelemetry.trace import Span, SpanKind
 
@@ -40,8 +40,6 @@ from inquest.telemetry.metrics import (
     TOOL_TRUNCATED,
 )
 
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
 
 

@@ -33,6 +33,25 @@ SETTINGS: Final[Mapping[str, Any]] = {
     "triage": {"recently_remediated": "1s", "rate_per_namespace": 30},
 }
 """Figures of a minute in the place of those of an hour; the rest is as installed."""
+TRAIL: Final = """
+import asyncio, json
+from pathlib import Path
+from sqlalchemy import select
+from inquest.datastorage.store.audit import shown_event
+from inquest.datastorage.store.opening import open_database
+from inquest.datastorage.store.tables import audit_events
+from inquest.settings.settings import Settings
+
+async def main():
+    database = open_database(Settings.load(Path("/etc/inquest/settings.yaml")).datastorage.database)
+    events = select(audit_events).order_by(audit_events.c.seq)
+    for row in await database.read(lambda connection: connection.execute(events).mappings().all()):
+        print(json.dumps(shown_event(row)))
+    await database.close()
+
+asyncio.run(main())
+"""
+"""Prints every event of DataStorage, one a line, as the audit query shows it."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +105,7 @@ class Release:
 
     def trail(self) -> list[Object]:
         """Every event that DataStorage holds."""
-        self.inquest("audit", "export", "/tmp/trail")
-        text = self.python("-c", "print(open('/tmp/trail/events.jsonl').read())")
-        return [json.loads(line) for line in text.splitlines() if line]
+        return [json.loads(line) for line in self.python("-c", TRAIL).splitlines()]
 
     def is_registered(self) -> bool:
         """Whether the whole catalogue is in force."""

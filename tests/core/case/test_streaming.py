@@ -18,8 +18,9 @@ from inquest.core.case.facts import Fact
 from inquest.core.case.investigating import rca_usage, stream_findings
 from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.selecting import selection_inquiry
-from inquest.core.case.steps import AskStreams, CallModel, RecordFact, RunStreams, Step
+from inquest.core.case.steps import CallModel, MoveStreams, RecordFact, Step
 from inquest.core.case.transitions import fold_case
+from inquest.core.llm.conversation import AskModel, RunTools, Slot
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
 from inquest.core.llm.planning.prepare import RcaOptions
 from inquest.core.llm.streams import RUN_STREAMS, Domain, StreamFinding
@@ -61,23 +62,24 @@ class Looking(cases.World):
 
     def perform(self, step: Step, now: datetime) -> Fact:
         match step:
-            case AskStreams(moves):
-                self.rounds.append(tuple(name for name, _ in moves))
-                for name, move in moves:
+            case MoveStreams(moves):
+                asks = {name: move for name, move in moves if isinstance(move, AskModel)}
+                if asks:
+                    self.rounds.append(tuple(asks))
+                for name, move in asks.items():
                     self.asked[name].append(move.request)
-                given = {name: self.streams.get(name, []) for name, _ in moves}
-                return facts.StreamsReplied(
-                    tuple((name, move.stamp(given[name].pop(0) if given[name] else found())) for name, move in moves),
-                    now,
-                )
-            case RunStreams(moves):
-                several = ((name, tuple(self.ran(run) for run in move.runs)) for name, move in moves)
-                return facts.StreamsRan(tuple(several), now)
+                return facts.StreamsMoved(tuple((name, self.moved(name, move)) for name, move in moves), now)
             case CallModel(Invocation.RCA, move):
                 self.verdicts.append(move.request)
                 return super().perform(step, now)
             case _:
                 return super().perform(step, now)
+
+    def moved(self, name: str, move: AskModel | RunTools) -> Slot:
+        if isinstance(move, RunTools):
+            return tuple(self.ran(run) for run in move.runs)
+        given = self.streams.get(name, [])
+        return move.stamp(given.pop(0) if given else found())
 
     def diagnosed(self, *replies: ModelReply) -> Case:
         """As far as the verdict of invocation 1."""
@@ -136,7 +138,7 @@ def test_each_stream_has_its_own_tools_and_so_many_calls() -> None:
         "logs": {"kubectl_logs", "read_evidence", "submit_finding"},
         "events": {"kubectl_events", "read_evidence", "submit_finding"},
     }
-    ran = [result for batch in case.all(facts.StreamsRan) for result in results_in(batch)]
+    ran = [result for batch in case.all(facts.StreamsMoved) for result in results_in(batch)]
     assert len(ran) == 3
     assert by_domain(case)[Domain.LOGS].confidence == 0.0
 

@@ -10,15 +10,14 @@ from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.select import Selections
 from inquest.core.case import facts
 from inquest.core.case.steps import (
-    AskStreams,
     BeginCase,
     BindProposal,
     CallModel,
     ChooseByCode,
+    MoveStreams,
     RecheckTarget,
     RecordFact,
     ResolveContext,
-    RunStreams,
     RunToolBatch,
     TakeSnapshot,
     ValidateSelection,
@@ -35,8 +34,7 @@ def performers_by_step(inquiries: Inquiries, selections: Selections) -> dict[typ
         ResolveContext: inquiries.context,
         CallModel: selections.ask,
         RunToolBatch: inquiries.batch,
-        AskStreams: inquiries.ask_streams,
-        RunStreams: inquiries.run_streams,
+        MoveStreams: inquiries.move_streams,
         RecheckTarget: selections.look_again,
         ChooseByCode: selections.choose,
         ValidateSelection: selections.look_up,

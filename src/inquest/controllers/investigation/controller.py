@@ -75,16 +75,15 @@ from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import (
     LOOK,
     AskPolicy,
-    AskStreams,
     CallModel,
     Execute,
     ExecuteUndo,
+    MoveStreams,
     Observed,
     ObservedExecution,
     PlanUndo,
     RecordFact,
     RequestApproval,
-    RunStreams,
     RunToolBatch,
     Step,
     Wait,
@@ -484,7 +483,7 @@ class InvestigationController:
     async def _perform(self, work: CaseWork, step: Step) -> tuple[Fact, ...]:
         """One step; what fails for good is a fact too, what may succeed later is raised."""
         performing = self._performers[type(step)](work, step)
-        if not isinstance(step, CallModel | RunToolBatch | AskStreams | RunStreams):
+        if not isinstance(step, CallModel | RunToolBatch | MoveStreams):
             return (await performing,)
         return await self._unless_stopped(work, performing)
 

@@ -21,11 +21,10 @@ from inquest.core.case.case import context_of, is_outside, whole_contexts
 from inquest.core.case.merging import CONFIDENCE_GATE
 from inquest.core.case.selecting import filters_of
 from inquest.core.case.steps import (
-    AskStreams,
     BeginCase,
     CallModel,
+    MoveStreams,
     ResolveContext,
-    RunStreams,
     RunToolBatch,
     TakeSnapshot,
 )
@@ -37,7 +36,7 @@ from inquest.core.diagnosis.question import speaks_of_measures, speaks_of_reques
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.lessons import CaseEndings, Lessons, learn_lessons
-from inquest.core.llm.conversation import AskModel, RunTools, ToolRun
+from inquest.core.llm.conversation import AskModel, RunTools, Slot, ToolRun
 from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
 from inquest.core.llm.planning.prepare import RcaOptions
 from inquest.core.llm.planning.seed_calls import add_seed_answer, mark_unasked, seed_call
@@ -224,27 +223,23 @@ class Inquiries:
         shown = await asyncio.gather(*(self._in_short(work, result, move.seconds) for result in results))
         return tuple(replace(r, evidence=_fitting(r.evidence)) if r.evidence else r for r in shown)
 
-    async def ask_streams(self, work: CaseWork, step: AskStreams) -> facts.Fact:
-        """One answer for each stream; a call that fails is that stream's silence and nobody else's."""
-        model = self.ports.model
-        if model is None:
-            return await close_case(self.ports, endings.model_unavailable("none is configured", permanent=True))
-        replies = await asyncio.gather(*(self._heard(work, model, name, move) for name, move in step.moves))
-        return facts.StreamsReplied(tuple(replies), await self.ports.now())
+    async def move_streams(self, work: CaseWork, step: MoveStreams) -> facts.Fact:
+        """One round; a call that fails is its stream's silence and nobody else's."""
+        moved = await asyncio.gather(*(self._moved(work, name, move) for name, move in step.moves))
+        names = (name for name, _ in step.moves)
+        return facts.StreamsMoved(tuple(zip(names, moved, strict=True)), await self.ports.now())
 
-    async def _heard(self, work: CaseWork, model: Model, name: str, move: AskModel) -> tuple[str, ModelReply]:
+    async def _moved(self, work: CaseWork, name: str, move: AskModel | RunTools) -> Slot:
+        if isinstance(move, RunTools):
+            return await self._ran(work, Invocation.STREAM, move)
+        if self.ports.model is None:
+            return move.silence()
         try:
             async with asyncio.timeout(move.seconds):
-                return name, await self._answer(model, move)
+                return await self._answer(self.ports.model, move)
         except (ModelRefused, Unavailable, RateLimited, ContextOverflow, TimeoutError) as error:
             log.warning("stream unanswered", investigation=work.investigation.name, stream=name, error=str(error))
-            return name, move.silence()
-
-    async def run_streams(self, work: CaseWork, step: RunStreams) -> facts.Fact:
-        """The batches of all streams at once."""
-        batches = await asyncio.gather(*(self._ran(work, Invocation.STREAM, move) for _, move in step.moves))
-        names = (name for name, _ in step.moves)
-        return facts.StreamsRan(tuple(zip(names, batches, strict=True)), await self.ports.now())
+            return move.silence()
 
     async def _in_short(self, work: CaseWork, result: ToolResult, seconds: float | None) -> ToolResult:
         """A long result in fewer words where that is switched on; whatever fails, the text itself is shown."""

@@ -20,8 +20,7 @@ from inquest.core.case.facts import (
     RcaReplied,
     SelectionReplied,
     SnapshotTaken,
-    StreamsRan,
-    StreamsReplied,
+    StreamsMoved,
     TargetRechecked,
     ToolsRan,
 )
@@ -108,8 +107,8 @@ def replies_in(fact: Fact) -> tuple[ModelReply, ...]:
     match fact:
         case RcaReplied() | SelectionReplied():
             return (fact.reply,)
-        case StreamsReplied():
-            return tuple(reply for _, reply in fact.replies)
+        case StreamsMoved():
+            return tuple(slot for _, slot in fact.moves if isinstance(slot, ModelReply))
         case _:
             return ()
 
@@ -119,8 +118,8 @@ def results_in(fact: Fact) -> tuple[ToolResult, ...]:
     match fact:
         case ToolsRan():
             return fact.results
-        case StreamsRan():
-            return tuple(result for _, several in fact.results for result in several)
+        case StreamsMoved():
+            return tuple(result for _, slot in fact.moves if not isinstance(slot, ModelReply) for result in slot)
         case _:
             return ()
 

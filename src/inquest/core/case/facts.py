@@ -18,6 +18,7 @@ from inquest.core.evidence.evidence import CaseWarning, Evidence, Finding, Gap, 
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.history import REPEAT_THRESHOLD, History
 from inquest.core.history.lessons import Lessons
+from inquest.core.llm.conversation import Slot
 from inquest.core.llm.messages import Invocation, ModelReply, ToolResult
 from inquest.core.llm.planning.prepare import Preparation, RcaOptions
 from inquest.core.llm.reply.verdicts import SelectionVerdict
@@ -154,20 +155,11 @@ class ToolsRan(Fact):
 
 
 @dataclass(frozen=True)
-class StreamsReplied(Fact):
-    """The model answered once in each of the streams that asked, by the name of the stream."""
+class StreamsMoved(Fact):
+    """One round of the streams: what the model answered in each, or what its tools gave, by the name of the stream."""
 
     SLOT: ClassVar[str] = "ModelTurn"
-    replies: tuple[tuple[str, ModelReply], ...]
-    at: datetime
-
-
-@dataclass(frozen=True)
-class StreamsRan(Fact):
-    """A batch of tools came back in each of the streams that called some, by the name of the stream."""
-
-    SLOT: ClassVar[str] = "ToolBatch"
-    results: tuple[tuple[str, tuple[ToolResult, ...]], ...]
+    moves: tuple[tuple[str, Slot], ...]
     at: datetime
 
 
@@ -354,8 +346,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         RcaReplied,
         SelectionReplied,
         ToolsRan,
-        StreamsReplied,
-        StreamsRan,
+        StreamsMoved,
         Diagnosed,
         TargetRechecked,
         SelectionTried,

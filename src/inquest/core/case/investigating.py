@@ -290,7 +290,7 @@ def _cited(case: Case) -> frozenset[str]:
 def _slots(case: Case) -> tuple[Slot, ...]:
     """Replies and results of the loop in order; what came after the streams is another conversation."""
     found: list[Slot] = []
-    for fact in takewhile(lambda fact: not isinstance(fact, facts.StreamsReplied), case.facts):
+    for fact in takewhile(lambda fact: not isinstance(fact, facts.StreamsMoved), case.facts):
         if isinstance(fact, facts.RcaReplied):
             found.append(fact.reply)
         elif isinstance(fact, facts.ToolsRan) and fact.invocation is Invocation.RCA:

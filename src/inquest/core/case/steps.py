@@ -99,17 +99,10 @@ class RunToolBatch:
 
 
 @dataclass(frozen=True)
-class AskStreams:
-    """One call of the model for each stream that asks, all at once; by the name of the stream."""
+class MoveStreams:
+    """One round of the streams, all at once: a call of the model or a batch of tools, by the name of the stream."""
 
-    moves: tuple[tuple[str, AskModel], ...]
-
-
-@dataclass(frozen=True)
-class RunStreams:
-    """One batch of tools for each stream that calls some, all at once; by the name of the stream."""
-
-    moves: tuple[tuple[str, RunTools], ...]
+    moves: tuple[tuple[str, AskModel | RunTools], ...]
 
 
 @dataclass(frozen=True)
@@ -194,8 +187,7 @@ Step = (
     | ResolveContext
     | CallModel
     | RunToolBatch
-    | AskStreams
-    | RunStreams
+    | MoveStreams
     | RecheckTarget
     | ChooseByCode
     | ValidateSelection

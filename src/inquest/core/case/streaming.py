@@ -1,7 +1,6 @@
 """The four streams inside Investigating: when they run, what they do next, what they came to (behaviours, 9.1).
 
-They go in step: all that ask are asked at once, all that call tools run them at once, so that every round is one slot
-of the journal and a crash costs one round.
+They go in step: every round is one slot of the journal, and a crash costs one round.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from itertools import takewhile
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.conversations import grow_conversation
-from inquest.core.case.steps import AskStreams, RunStreams
+from inquest.core.case.steps import MoveStreams
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.llm import streams
-from inquest.core.llm.conversation import AskModel, Concluded, Conversation, Move, RunTools, Slot
+from inquest.core.llm.conversation import Concluded, Conversation, Move, Slot
 from inquest.core.llm.loop import next_move, with_slot
 from inquest.core.llm.messages import ToolResult
 from inquest.core.llm.prompts import rca
@@ -31,7 +30,7 @@ HANDED_OVER = "four others look now"
 
 def have_begun(case: Case) -> bool:
     """Whether the streams of this case were asked anything."""
-    return case.first(facts.StreamsReplied) is not None
+    return case.first(facts.StreamsMoved) is not None
 
 
 def are_wanted(case: Case, loop: Conversation, move: Move, *, elapsed: float) -> bool:
@@ -76,7 +75,7 @@ class Streams:
 
     def _before(self) -> Iterator[Evidence]:
         """Evidence from before the first of them was asked."""
-        earlier = takewhile(lambda fact: not isinstance(fact, facts.StreamsReplied), self.case.facts)
+        earlier = takewhile(lambda fact: not isinstance(fact, facts.StreamsMoved), self.case.facts)
         return iter(replace(Case(), facts=tuple(earlier)).evidence)
 
     def _told(self, stream: Stream, start: Conversation) -> Conversation:
@@ -84,14 +83,11 @@ class Streams:
             self.case, f"stream {stream.domain}", start, _slots(self.case, str(stream.domain)), with_slot
         )
 
-    def step(self, elapsed: float) -> AskStreams | RunStreams | None:
-        """What they do next; None once all of them have come to an end."""
+    def step(self, elapsed: float) -> MoveStreams | None:
+        """What they do next, all at once; None once all of them have come to an end."""
         moves = [(str(stream.domain), next_move(talk, elapsed=elapsed)) for stream, talk in self.talks]
-        asks = tuple((name, move) for name, move in moves if isinstance(move, AskModel))
-        if asks:
-            return AskStreams(asks)
-        runs = tuple((name, move) for name, move in moves if isinstance(move, RunTools))
-        return RunStreams(runs) if runs else None
+        ongoing = tuple((name, move) for name, move in moves if not isinstance(move, Concluded))
+        return MoveStreams(ongoing) if ongoing else None
 
     @cached_property
     def findings(self) -> tuple[StreamFinding, ...]:
@@ -107,16 +103,10 @@ class Streams:
     def synthesis(self) -> Conversation:
         """The one conversation that makes the verdict of all."""
         start = streams.begin_synthesis(self.context, self.loop, self.talks, self.findings, self.case.evidence)
-        after = self.case.facts.index(self.case.all(facts.StreamsReplied)[-1])
+        after = self.case.facts.index(self.case.all(facts.StreamsMoved)[-1])
         replies = tuple(fact.reply for fact in self.case.facts[after:] if isinstance(fact, facts.RcaReplied))
         return grow_conversation(self.case, "synthesis", start, replies, with_slot)
 
 
 def _slots(case: Case, name: str) -> tuple[Slot, ...]:
-    found: list[Slot] = []
-    for fact in case.facts:
-        if isinstance(fact, facts.StreamsReplied):
-            found.extend(reply for whose, reply in fact.replies if whose == name)
-        elif isinstance(fact, facts.StreamsRan):
-            found.extend(results for whose, results in fact.results if whose == name)
-    return tuple(found)
+    return tuple(slot for fact in case.all(facts.StreamsMoved) for whose, slot in fact.moves if whose == name)

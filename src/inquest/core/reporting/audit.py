@@ -186,21 +186,17 @@ def _turn(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
             yield from _call(book, f"{step}:{index}", found, index, asked, fact.at)
 
 
-def _streams_turned(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
-    """What each stream said."""
-    for name, reply in fact.replies:
-        data = {"phase": f"stream/{name}", **_said(reply)}
-        yield book.agent(f"{number}:{fact.SLOT}:{name}", "llm.response", "llm_response", fact.at, data, ok=True)
-
-
-def _streams_ran(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
-    """What each stream read: claims may cite it."""
-    for name, results in fact.results:
-        for index, result in enumerate(results):
+def _streams(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
+    """What each stream said, or read: claims may cite it."""
+    for name, slot in fact.moves:
+        step, phase = f"{number}:{fact.SLOT}:{name}", {"phase": f"stream/{name}"}
+        if isinstance(slot, ModelReply):
+            yield book.agent(step, "llm.response", "llm_response", fact.at, phase | _said(slot), ok=True)
+            continue
+        for index, result in enumerate(slot):
             stored = result.evidence
             text = stored.text if stored else result.content
-            data = {
-                "phase": f"stream/{name}",
+            data = phase | {
                 "tool_call_index": index,
                 "tool_name": result.tool,
                 "tool_result": text[:PREVIEW],
@@ -211,8 +207,7 @@ def _streams_ran(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
                 "status": str(fate_of(result)),
                 "duration_ms": result.milliseconds,
             }
-            step = f"{number}:{fact.SLOT}:{name}:{index}"
-            yield book.agent(step, "llm.tool_call", "llm_tool_call", fact.at, data, ok=not result.error)
+            yield book.agent(f"{step}:{index}", "llm.tool_call", "llm_tool_call", fact.at, data, ok=not result.error)
 
 
 def _request(book: _Book, found: TranscriptTurn) -> dict[str, Any]:
@@ -470,8 +465,7 @@ _TELLERS: Final[Mapping[type[facts.Fact], Teller]] = {
     facts.RcaReplied: _turn,
     facts.SelectionReplied: _turn,
     facts.ToolsRan: _batch,
-    facts.StreamsReplied: _streams_turned,
-    facts.StreamsRan: _streams_ran,
+    facts.StreamsMoved: _streams,
     facts.Diagnosed: _diagnosed,
     facts.SelectionTried: _tried,
     facts.Proposed: _selected,

@@ -213,7 +213,7 @@ _MEASURES: Final[Mapping[type[facts.Fact], Callable[[Case, Any, Offered], Iterat
     facts.RcaReplied: _of_turn,
     facts.SelectionReplied: _of_turn,
     facts.ToolsRan: _of_batch,
-    facts.StreamsRan: _of_streams,
+    facts.StreamsMoved: _of_streams,
     facts.SnapshotTaken: _of_snapshot,
     facts.ContextResolved: _of_context,
     facts.Diagnosed: _of_diagnosis,
@@ -315,10 +315,12 @@ def log_lines(case: Case, tools: Offered) -> Iterator[LogLine]:
     fact = case.facts[-1]
     if isinstance(fact, facts.RcaReplied | facts.SelectionReplied):
         yield _line_of_turn(case, fact)
-    if isinstance(fact, facts.StreamsReplied):
-        yield from (_line_of_stream(name, reply) for name, reply in fact.replies)
-    if isinstance(fact, facts.StreamsRan):
-        yield from (_line_of_look(name, result) for name, results in fact.results for result in results)
+    if isinstance(fact, facts.StreamsMoved):
+        for name, slot in fact.moves:
+            if isinstance(slot, ModelReply):
+                yield _line_of_stream(name, slot)
+            else:
+                yield from (_line_of_look(name, result) for result in slot)
     if isinstance(fact, facts.ToolsRan):
         newest = newest_exchange(case, tools, fact.invocation)
         yield from (_line_of_call(newest, asked, tools) for asked in newest.calls) if newest else ()
