@@ -27,7 +27,7 @@ from inquest.api.manifests.rbac import (
     of_the_cluster,
 )
 from inquest.errors import UnknownKind
-from inquest.ports.kubernetes import Access, Json, ResourceKind
+from inquest.ports.kubernetes import Access, Json, KindLookup
 from inquest.telemetry.metrics import ACCESS_EXCESS, ACCESS_MISSING
 
 QUESTIONS_AT_ONCE: Final = 8
@@ -100,12 +100,6 @@ class MissingRight:
         """One line for people."""
         where = f" in {self.namespace}" if self.namespace else ""
         return f"{self.right}{where}: {self.loss}"
-
-
-class KindLookup(Protocol):
-    """Whether a kind is there at all."""
-
-    async def kind(self, word: str, api_version: str = "") -> ResourceKind: ...
 
 
 async def missing_rights(

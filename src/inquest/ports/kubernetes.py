@@ -39,15 +39,19 @@ class Listing:
     resource_version: str = ""
 
 
-class Cluster(Protocol):
-    """Read-only eyes on any kind but Secrets, which are refused before a request is made.
-
-    Errors: NotFound, Forbidden, UnknownKind, AmbiguousKind, Unavailable, RateLimited.
-    """
+class KindLookup(Protocol):
+    """Which kind a word means."""
 
     async def kind(self, word: str, api_version: str = "") -> ResourceKind:
         """Resolve a kind, plural or short name in any case through discovery."""
         ...
+
+
+class Cluster(KindLookup, Protocol):
+    """Reads of any kind but Secrets, which are refused before a request is made.
+
+    Errors: NotFound, Forbidden, UnknownKind, AmbiguousKind, Unavailable, RateLimited.
+    """
 
     async def get(self, kind: ResourceKind, name: str, namespace: str = "") -> Json: ...
 

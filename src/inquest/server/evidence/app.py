@@ -17,10 +17,11 @@ from starlette.routing import Route
 
 from inquest.api.names import API_VERSION, EVIDENCE_GROUP, EVIDENCE_RECORD, EVIDENCE_RESOURCE, KIND, ROOT
 from inquest.errors import InquestError, NotFound, NotRecorded, RateLimited, Retryable
+from inquest.ports.kubernetes import KindLookup
 from inquest.ports.process import Clock
 from inquest.server.evidence.caller import FrontProxy, User, caller_of
 from inquest.server.evidence.case_files import CaseReader, Told
-from inquest.server.evidence.rights import AccessQuestions, KindWords, ReaderRights
+from inquest.server.evidence.rights import AccessQuestions, ReaderRights
 from inquest.server.intake.limits import NoticeBudget, RequestSlots
 from inquest.serving.http import CALLER
 from inquest.serving.problems import Problem
@@ -67,7 +68,7 @@ class EvidenceService:
 
     case_reader: CaseReader
     reviews: AccessQuestions
-    kinds: KindWords
+    kinds: KindLookup
     clock: Clock
     proxy: Callable[[], FrontProxy]
     """How the API server is known now."""

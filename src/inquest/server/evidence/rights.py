@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from inquest.api.names import EVIDENCE_GROUP, EVIDENCE_RESOURCE
 from inquest.core.evidence.evidence import Origin
 from inquest.errors import AmbiguousKind, UnknownKind
-from inquest.ports.kubernetes import Access, ResourceKind
+from inquest.ports.kubernetes import Access, KindLookup
 from inquest.server.evidence.caller import User
 
 AT_ONCE: Final = 8
@@ -23,16 +23,10 @@ class AccessQuestions(Protocol):
     async def may(self, user: User, access: Access, name: str = "") -> bool: ...
 
 
-class KindWords(Protocol):
-    """Which kind a word means."""
-
-    async def kind(self, word: str, api_version: str = "") -> ResourceKind: ...
-
-
 class ReaderRights:
     """Of one reader, for one answer: each question is asked once."""
 
-    def __init__(self, reviews: AccessQuestions, kinds: KindWords, user: User) -> None:
+    def __init__(self, reviews: AccessQuestions, kinds: KindLookup, user: User) -> None:
         self._reviews, self._kinds, self._user = reviews, kinds, user
         self._known: dict[Access, bool] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)

@@ -13,11 +13,12 @@ import structlog
 
 from inquest.controllers.journal import CONFIG_MAP
 from inquest.errors import InquestError, Misconfigured
+from inquest.ports.kubernetes import KindLookup
 from inquest.ports.process import Clock
 from inquest.server.evidence.app import EvidenceService, create_app
 from inquest.server.evidence.caller import NAME, NAMESPACE, FrontProxy, front_proxy
 from inquest.server.evidence.case_files import CaseReader
-from inquest.server.evidence.rights import AccessQuestions, KindWords
+from inquest.server.evidence.rights import AccessQuestions
 from inquest.serving.http import Certificate, serve_app
 from inquest.settings.server import EvidenceSettings
 
@@ -37,7 +38,7 @@ class EvidenceServer:
         self,
         case_reader: CaseReader,
         reviews: AccessQuestions,
-        kinds: KindWords,
+        kinds: KindLookup,
         clock: Clock,
         settings: EvidenceSettings,
     ) -> None:
