@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence, Set
 from enum import Enum
-from itertools import pairwise
 from typing import Any
 
 from pydantic import BaseModel
@@ -44,7 +43,7 @@ def output_of(case: Case, *, tools: Offered = NO_TOOLS, asked: Sequence[ModelReq
         "status": status_changes(case, tools),
         "tree": as_tree(case_tree(told)),
         "explanation": as_markdown("case", explanation_of(told)),
-        "events": [[*case_events(before, after)] for before, after in pairwise(steps)],
+        "events": [[*case_events(step)] for step in steps[1:]],
         "notices": [notice_or_self_resolved(step) for step in steps[1:]],
         "audit": audit_records(case, UID, {}, tools),
         "measures": [[*case_measures(step, tools), *log_lines(step, tools)] for step in steps[1:]],

@@ -208,7 +208,7 @@ def _reads_in_other_namespaces(found: Played) -> None:
 def _arguments_of_every_wrong_shape(found: Played) -> None:
     """An error for each call, which is shown to the model; the right one beside them runs."""
     given = answers(conversations(found.asked)[0], 1)
-    assert len(given) == 12
+    assert len(given) == 11
     assert all("error" in answer for answer in given[1:]), [answer[:120] for answer in given[1:]]
     assert goes_on(found)
 

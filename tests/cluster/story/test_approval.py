@@ -57,7 +57,7 @@ def test_what_jane_approves_is_done_once(world: World, request_: Object) -> None
     assert execution["spec"]["approvalRef"]["name"] == request_["metadata"]["name"]
     assert execution["spec"]["parameters"] == request_["spec"]["parameters"]
     assert case["status"]["approval"]["state"] == "Approved"
-    world.tells(case, "ApprovalGranted")
+    world.tells(case, "ExecutionStarted")
 
 
 ONCALL = ("oncall", "payments")

@@ -46,7 +46,7 @@ def test_an_accepted_signal_opens_a_case_with_pinned_content_and_owner(world: Wo
     assert all(seen["status"].get("startedAt") for seen in versions if phase_of(seen) == "Investigating")
     assert started["status"]["startedAt"]
     world.tells(case, "InvestigationCreated")
-    world.tells(case, "InvestigationStarted")
+    world.tells(case, "InvestigationComplete")
 
 
 def test_a_second_signal_of_the_same_problem_joins_the_open_case(world: World) -> None:

@@ -211,12 +211,10 @@ def test_what_cannot_change_is_written_once(case: Case) -> None:
 
 @every_end
 def test_telling_of_an_end_never_fails(case: Case) -> None:
-    before = replace(case, phase=Phase.PENDING, facts=case.facts[:-1])
-
-    said = [word.reason for word in case_events(before, case)]
+    said = [word.message for word in case_events(case)]
     told = notices.case_notice(case)
 
-    assert "PhaseTransition" in said
+    assert all(said)
     assert told is None or told.body
     verdict = case.closed.verdict if case.closed else None
     assert verdict is not None
@@ -430,7 +428,7 @@ def test_no_event_hides_a_character() -> None:
     case = fold_case([cases.opened(), cases.taken(), cases.resolved()])
     diagnosed = advance_case(case, Diagnosed(Diagnosis("too\u200blow"), cases.AT))
 
-    assert [said.message for said in case_events(case, diagnosed)][-1] == "too\\u{200b}low"
+    assert [said.message for said in case_events(diagnosed)][-1] == "too\\u{200b}low"
 
 
 def test_a_citation_that_names_no_evidence_is_left_out_of_the_claim() -> None:
@@ -594,11 +592,11 @@ WITHHELD = History(
     available=True, broken=(HistoryEntry("rr-1", cases.AT),), unchecked=(HistoryEntry("rr-2", cases.AT),)
 )
 EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
-    "the work begins": (Case(), cases.opened(), ["PhaseTransition", "InvestigationStarted"]),
+    "the work begins": (Case(), cases.opened(), []),
     "an approval is needed": (
         advance_case(cases.reached(Phase.ANALYZING), PolicyRuled(cases.ruling(), cases.AT)),
         cases.requested(),
-        ["PhaseTransition", "ApprovalRequired"],
+        ["ApprovalRequired"],
     ),
     "policy was degraded": (
         cases.reached(Phase.ANALYZING),
@@ -610,7 +608,7 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
         PolicyRuled(cases.ruling("Denied"), cases.AT),
         ["PolicyDenied"],
     ),
-    "jane approves": (cases.reached(Phase.AWAITING_APPROVAL), cases.decided(), ["ApprovalGranted"]),
+    "jane approves": (cases.reached(Phase.AWAITING_APPROVAL), cases.decided(), []),
     "C-RA-3 jane rejects": (
         cases.reached(Phase.AWAITING_APPROVAL),
         cases.decided(ApprovalState.REJECTED),
@@ -619,17 +617,17 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
     "the run begins": (
         cases.reached(Phase.AWAITING_APPROVAL),
         cases.created(),
-        ["PhaseTransition", "ExecutionStarted"],
+        ["ExecutionStarted"],
     ),
     "the time is spent": (
         cases.reached(Phase.SELECTING),
         Closed(endings.timed_out(Phase.SELECTING), cases.AT),
-        ["PhaseTransition", "InvestigationTimedOut"],
+        ["InvestigationTimedOut"],
     ),
     "C-TR-9 a guard blocks": (
         cases.reached(Phase.AWAITING_APPROVAL),
         Closed(endings.end_halted(endings.end_cancelled(), cases.halt()), cases.AT),
-        ["PhaseTransition", "HumanReviewRequired", "RemediationBlocked"],
+        ["HumanReviewRequired", "RemediationBlocked"],
     ),
     "history cannot be read": (
         fold_case([cases.opened()]),
@@ -651,11 +649,6 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
         replace(cases.resolved(), history=WITHHELD),
         [],
     ),
-    "the model proposes a plan": (
-        cases.reached(Phase.INVESTIGATING),
-        RcaReplied(cases.reply("INVESTIGATION_PLAN:\n- one\n- two\n- three"), cases.AT),
-        ["PlanProposed"],
-    ),
     "a budget is spent": (
         cases.reached(Phase.INVESTIGATING),
         RcaReplied(cases.reply("", reserved="TokenBudgetSpent"), cases.AT),
@@ -666,7 +659,7 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
         Closed(
             endings.end_verified(endings.end_cancelled(), cases.effect()), cases.AT, assessed=EffectivenessReason.FULL
         ),
-        ["PhaseTransition", "RemediationVerified"],
+        ["RemediationVerified"],
     ),
     "it did not help": (
         cases.reached(Phase.VERIFYING),
@@ -675,17 +668,17 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
             cases.AT,
             assessed=EffectivenessReason.FULL,
         ),
-        ["PhaseTransition", "HumanReviewRequired", "RemediationIneffective"],
+        ["HumanReviewRequired", "RemediationIneffective"],
     ),
     "the signal is over": (
         cases.reached(Phase.ANALYZING),
         Closed(outcome.signal_resolved(), cases.AT),
-        ["PhaseTransition", "SignalResolved"],
+        ["SignalResolved"],
     ),
     "the runner was lost too often": (
         cases.reached(Phase.INVESTIGATING),
         Closed(endings.internal_error("the runner was lost 5 times"), cases.AT),
-        ["PhaseTransition", "HumanReviewRequired", "MaxRestartsExceeded"],
+        ["HumanReviewRequired", "MaxRestartsExceeded"],
     ),
     "a read tells nothing": (cases.reached(Phase.INVESTIGATING), cases.taken(), []),
 }
@@ -693,7 +686,7 @@ EVENTS: dict[str, tuple[Case, Fact, list[str]]] = {
 
 @pytest.mark.parametrize(("before", "fact", "expected"), EVENTS.values(), ids=EVENTS.keys())
 def test_an_event_says_what_has_just_happened(before: Case, fact: Fact, expected: list[str]) -> None:
-    assert [said.reason for said in case_events(before, advance_case(before, fact))] == expected
+    assert [said.reason for said in case_events(advance_case(before, fact))] == expected
 
 
 @pytest.mark.parametrize("spent", ["TurnBudgetSpent", "TokenBudgetSpent"], ids=["T51 turns", "T51 tokens"])

@@ -584,7 +584,7 @@ class InvestigationController:
         self._untold.add(place)
         if before.phase is not work.case.phase or not self.pace.due_in(place):
             await self._publish(work)
-        for said in case_events(before, work.case):
+        for said in case_events(work.case):
             text = self.ports.redactor.text(said.message)
             await self.ports.notifier.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
 

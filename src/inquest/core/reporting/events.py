@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from inquest.api.base import rfc3339
-from inquest.api.names import workflow_display
 from inquest.api.types import ApprovalState, Reason, Resolution, SubReason
 from inquest.core.case import facts
 from inquest.core.case.case import Case
-from inquest.core.llm.planning.visible_plan import plan_block
 from inquest.core.reporting.transcript import invocation_of
 from inquest.core.text import make_visible, shorten
 
@@ -25,18 +23,11 @@ class CaseEvent:
     warning: bool = False
 
 
-def case_events(before: Case, after: Case) -> Iterator[CaseEvent]:
-    """What the newest fact is worth telling; one event for each change of phase (resources, section 3.6)."""
-    fact = after.facts[-1]
-    if before.phase is not after.phase:
-        yield CaseEvent("PhaseTransition", f"Phase transition: {before.phase} → {after.phase}")
-    told = _TOLD.get(type(fact))
+def case_events(case: Case) -> Iterator[CaseEvent]:
+    """The events of the newest fact: root cause, approval, execution, end, warnings; phases are in the status."""
+    told = _TOLD.get(type(case.facts[-1]))
     if told is not None:
-        yield from (replace(said, message=make_visible(said.message)) for said in told(after, fact))
-
-
-def _tell_opened(case: Case, fact: Any) -> Iterator[CaseEvent]:
-    yield CaseEvent("InvestigationStarted", f"{fact.spec.signal.severity} {fact.spec.signal.name}")
+        yield from (replace(said, message=make_visible(said.message)) for said in told(case, case.facts[-1]))
 
 
 ASKS: Final = "the ruling will ask a person"
@@ -56,14 +47,7 @@ def _tell_context(case: Case, fact: Any) -> Iterator[CaseEvent]:
 
 
 def _tell_turned(case: Case, fact: Any) -> Iterator[CaseEvent]:
-    """A plan is proposed once, at the beginning; a spent budget is never silent (behaviours, T51)."""
-    block = (
-        plan_block(fact.reply.text)
-        if isinstance(fact, facts.RcaReplied) and len(case.all(facts.RcaReplied)) == 1
-        else None
-    )
-    if block is not None:
-        yield CaseEvent("PlanProposed", shorten("; ".join(block.steps), 900))
+    """A spent budget is never silent (behaviours, T51)."""
     if fact.reply.reserved:
         text = f"{fact.reply.reserved} in {invocation_of(fact)}: the verdict rests on what was found so far"
         yield CaseEvent("BudgetExhausted", text, warning=True)
@@ -71,11 +55,6 @@ def _tell_turned(case: Case, fact: Any) -> Iterator[CaseEvent]:
 
 def _tell_diagnosed(case: Case, fact: Any) -> Iterator[CaseEvent]:
     yield CaseEvent("InvestigationComplete", shorten(fact.diagnosis.summary, 900) or "no root cause")
-
-
-def _tell_selected(case: Case, fact: Any) -> Iterator[CaseEvent]:
-    pin = fact.proposal.pin
-    yield CaseEvent("AnalysisCompleted", f"selected {workflow_display(pin.action_type, pin.id)} {pin.version}")
 
 
 def _tell_ruled(case: Case, fact: Any) -> Iterator[CaseEvent]:
@@ -97,23 +76,20 @@ def _tell_escalated(case: Case, fact: Any) -> Iterator[CaseEvent]:
 
 
 def _tell_decided(case: Case, fact: Any) -> Iterator[CaseEvent]:
+    """What was approved begins to run, which is told."""
     words = {
-        ApprovalState.APPROVED: ("ApprovalGranted", False),
-        ApprovalState.REJECTED: ("ApprovalRejected", True),
-        ApprovalState.EXPIRED: ("ApprovalExpired", True),
-        ApprovalState.VOIDED: ("ApprovalVoided", True),
+        ApprovalState.REJECTED: "ApprovalRejected",
+        ApprovalState.EXPIRED: "ApprovalExpired",
+        ApprovalState.VOIDED: "ApprovalVoided",
     }
-    reason, warning = words[fact.state]
-    by = f" by {fact.by}" if fact.by else ""
-    yield CaseEvent(reason, f"{fact.state}{by}: {fact.reason}" if fact.reason else f"{fact.state}{by}", warning)
+    if fact.state in words:
+        by = f" by {fact.by}" if fact.by else ""
+        said = f"{fact.state}{by}: {fact.reason}" if fact.reason else f"{fact.state}{by}"
+        yield CaseEvent(words[fact.state], said, warning=True)
 
 
 def _tell_execution(case: Case, fact: Any) -> Iterator[CaseEvent]:
     yield CaseEvent("ExecutionStarted", fact.name)
-
-
-def _tell_verifying(case: Case, fact: Any) -> Iterator[CaseEvent]:
-    yield CaseEvent("ExecutionSucceeded", "the Job succeeded; its effect is looked at")
 
 
 def _tell_undo(case: Case, fact: Any) -> Iterator[CaseEvent]:
@@ -156,18 +132,15 @@ _ENDS: Final[Mapping[str, tuple[str, bool]]] = {
 }
 
 _TOLD: Final[Mapping[type[facts.Fact], Any]] = {
-    facts.Opened: _tell_opened,
     facts.ContextResolved: _tell_context,
     facts.RcaReplied: _tell_turned,
     facts.SelectionReplied: _tell_turned,
     facts.Diagnosed: _tell_diagnosed,
-    facts.Proposed: _tell_selected,
     facts.PolicyRuled: _tell_ruled,
     facts.ApprovalRequested: _tell_requested,
     facts.ApprovalEscalated: _tell_escalated,
     facts.ApprovalDecided: _tell_decided,
     facts.ExecutionCreated: _tell_execution,
-    facts.JobSucceeded: _tell_verifying,
     facts.UndoCreated: _tell_undo,
     facts.Closed: _tell_closed,
 }
