@@ -112,6 +112,13 @@ def test_one_altered_event_is_one_finding_and_a_removed_one_shows_at_its_success
     ]
 
 
+def test_an_event_that_was_put_in_without_a_hash_is_one_finding_and_the_chain_goes_on() -> None:
+    first, second = _chain(2)
+    planted = hash_chain.ChainedEvent(FIRST, "", "")
+
+    assert [found.link for found in hash_chain.find_broken_links([first, planted, second])] == [planted]
+
+
 def test_the_lock_of_a_chain_is_a_signed_64_bit_number() -> None:
     assert chain_lock_key("rr-1") == chain_lock_key("rr-1") != chain_lock_key("rr-2")
     assert -(2**63) <= chain_lock_key("rr-1") < 2**63

@@ -197,7 +197,7 @@ def _is_cut(result: ToolResult) -> bool:
     return stored is not None and (stored.status is EvidenceStatus.TRUNCATED or "[TRUNCATED]" in stored.shown)
 
 
-# --- everything else ----------------------------------------------------------------------------------------------
+# --- the redactor ---------------------------------------------------------------------------------------------------
 
 
 class ObservedRedactor:

@@ -42,7 +42,6 @@ RECORD = cases.record(content=RESTART, parameters=(), action_type="IncreaseMemor
 CONFIG = TargetRef(api_version="v1", kind="ConfigMap", name="cfg", namespace="shop")
 PINNED_CONFIG = cases.PINNED_DEPLOYMENT.model_copy(update={"kind": "ConfigMap", "name": "cfg", "api_version": "v1"})
 NODE = TargetRef(api_version="v1", kind="Node", name="n1")
-PINNED_NODE = PINNED_CONFIG.model_copy(update={"kind": "Node", "name": "n1", "namespace": None})
 
 
 @dataclass

@@ -225,18 +225,19 @@ class Inquiries:
 
     async def move_streams(self, work: CaseWork, step: MoveStreams) -> facts.Fact:
         """One round; a call that fails is its stream's silence and nobody else's."""
-        moved = await asyncio.gather(*(self._moved(work, name, move) for name, move in step.moves))
+        model = self.ports.model
+        if model is None:
+            return await close_case(self.ports, endings.model_unavailable("none is configured", permanent=True))
+        moved = await asyncio.gather(*(self._moved(work, model, name, move) for name, move in step.moves))
         names = (name for name, _ in step.moves)
         return facts.StreamsMoved(tuple(zip(names, moved, strict=True)), await self.ports.now())
 
-    async def _moved(self, work: CaseWork, name: str, move: AskModel | RunTools) -> Slot:
+    async def _moved(self, work: CaseWork, model: Model, name: str, move: AskModel | RunTools) -> Slot:
         if isinstance(move, RunTools):
             return await self._ran(work, Invocation.STREAM, move)
-        if self.ports.model is None:
-            return move.silence()
         try:
             async with asyncio.timeout(move.seconds):
-                return await self._answer(self.ports.model, move)
+                return await self._answer(model, move)
         except (ModelRefused, Unavailable, RateLimited, ContextOverflow, TimeoutError) as error:
             log.warning("stream unanswered", investigation=work.investigation.name, stream=name, error=str(error))
             return move.silence()

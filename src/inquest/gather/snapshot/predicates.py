@@ -199,7 +199,7 @@ def writes_fail(scene: ClusterState) -> bool:
 def pods_are_changed(scene: ClusterState) -> bool:
     """Whether a pod that ails holds a container that its workload's template does not: a webhook put it there."""
     ailing = (pod for pod in scene.all_pods if is_unwell(pod, scene.taken_at))
-    return any(bool(injected_into(pod, _maker(scene, pod))) for pod in ailing)
+    return any(injected_into(pod, _maker(scene, pod)) for pod in ailing)
 
 
 def places_are_written(scene: ClusterState) -> bool:
