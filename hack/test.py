@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ from hack.cluster.state import cluster_names
 WITH_CLUSTERS = tuple(f"tests/{tier}/" for tier in ("cluster", "faults", "chart", "scenarios/live", "docs"))
 MOST_AGAIN = 10
 """More failures than these are no accidents."""
+GROUP = re.compile(r"@[\w-]+$")
 FAILED = REPOSITORY / ".pytest_cache" / "v" / "cache" / "lastfailed"
 
 
@@ -36,8 +38,8 @@ def main() -> int:
 
 
 def failed() -> list[str]:
-    """The tests that failed, by their ids."""
-    return sorted(json.loads(FAILED.read_text())) if FAILED.exists() else []
+    """The tests that failed, by their ids, without the group that xdist puts behind each."""
+    return sorted(GROUP.sub("", test) for test in json.loads(FAILED.read_text())) if FAILED.exists() else []
 
 
 def may_be_flaky(tests: Iterable[str]) -> bool:

@@ -34,7 +34,7 @@ def test_a_second_failure_fails_and_a_second_try_that_passes_is_named(
 
     def pytest_(*arguments: str, environment: dict[str, str]) -> int:
         ran.append(arguments)
-        (tmp_path / "lastfailed").write_text(json.dumps({name: True}))
+        (tmp_path / "lastfailed").write_text(json.dumps({f"{name}@group-of-xdist": True}))
         return codes[len(ran) - 1]
 
     monkeypatch.setattr(runner, "_pytest", pytest_)
@@ -43,4 +43,5 @@ def test_a_second_failure_fails_and_a_second_try_that_passes_is_named(
 
     assert runner.main() == status
     assert len(ran) == len(codes)
+    assert all(arguments[0] == name for arguments in ran[1:])
     assert any("FLAKY" in line for line in printed) is is_named

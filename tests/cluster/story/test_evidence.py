@@ -139,6 +139,7 @@ def street(inhabit: Inhabit, cluster: Cluster) -> Street:
     ours.broken(env=[{"name": "LEDGER_URL", "value": url}])
     opened = ours.asked(ours.signal())
     case = ours.case_of(opened, "AwaitingApproval")["metadata"]
+    eventually(lambda: admin(cluster).raw(ROOT).accepted, what="the API server reaches the operator")
     tenant, neighbour = (person(cluster, world, name) for world, name in ((ours, "tess"), (theirs, "neil")))
     return Street(ours, theirs, tenant, neighbour, case["name"], case["uid"])
 
