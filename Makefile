@@ -110,6 +110,11 @@ scenarios: install ## Every scenario with a live recipe on real clusters (SCENAR
 	$(BIN)/python -m hack.tools
 	timeout --kill-after=60 7200 $(BIN)/python -m hack.scenarios $(SCENARIOS)
 
+.PHONY: matrix
+matrix: install ## Every recorded case asked in other ways, with something else beside it (two minutes), and its page
+	$(BIN)/python -m hack.scenarios.matrix
+	$(BIN)/python -m hack.gen.scenarios
+
 .PHONY: crash-all
 crash-all: install ## kill -9 of the operator at every numbered point of the demo's case (long)
 	$(BIN)/python -m hack.tools

@@ -29,6 +29,7 @@ WITH_CLUSTERS = (
 )
 """Tests that `make quick` leaves out."""
 SCENARIOS = "tests/scenarios/test_recorded.py"
+MATRIX = "tests/scenarios/test_matrix.py"
 TENTH = 10
 BIN = Path(sys.executable).parent
 
@@ -70,7 +71,7 @@ def main() -> int:
     tests = nearest(python)
     budget = Budget(begun + SECONDS)
     options = ["-q", "-x", "-n0", "-m", "not long", "-p", "no:cacheprovider", "--no-header", "--no-summary"]
-    code = pytest.main([*options, *tests, SCENARIOS], plugins=[budget])
+    code = pytest.main([*options, *tests, SCENARIOS, MATRIX], plugins=[budget])
     left = budget.collected - budget.ran
     print(f"{len(python)} changed files, {len(tests)} files of tests near them, {monotonic() - begun:.0f} s")
     if left and code in (pytest.ExitCode.OK, pytest.ExitCode.INTERRUPTED):
