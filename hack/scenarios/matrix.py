@@ -29,9 +29,9 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.relations import is_selected
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.registry import examine
-from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
+from inquest.core.diagnosis.diagnosis import Cause, Diagnosis, diagnose
 from inquest.core.diagnosis.health import describe_settling, doubts_of, has_recovered, health_of
-from inquest.core.diagnosis.question import speaks_of_measures, speaks_of_requests, speaks_of_throttling
+from inquest.core.diagnosis.question import about
 from inquest.core.evidence.evidence import Gap, Json
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
@@ -123,20 +123,14 @@ class Reader:
     async def snapshot(self, case: RecordedCase) -> Snapshot:
         signal, clock = case.signal.spec, RecordedClock(case.taken_at)
         reader = RecordedTargetReader(case, RecordedCluster(case), self.redactor, clock)
-        seen = await reader.snapshot(signal.target, signal.firing_time)
-        return replace(
-            seen,
-            about_requests=speaks_of_requests(signal),
-            about_measures=speaks_of_measures(signal),
-            about_throttling=speaks_of_throttling(signal),
-        )
+        return about(await reader.snapshot(signal.target, signal.firing_time), signal)
 
 
 def diagnosed(seen: Snapshot, case: RecordedCase) -> Diagnosis:
     """What the detectors make of a snapshot."""
     found, failed = examine(seen)
     return diagnose(
-        found,
+        found.findings,
         health_of(seen),
         seen.evidence,
         (*seen.gaps, *failed),
@@ -176,8 +170,18 @@ async def _cell(
 ) -> str:
     if target is None:
         return NO_QUESTION
-    changed = with_target(with_herring(case, herring), target)
-    return letter(expected, diagnosed(await reader.snapshot(changed), changed))
+    beside = with_herring(case, herring)
+    changed = with_target(beside, target)
+    told = diagnosed(await reader.snapshot(changed), changed)
+    if expected.cause is None and target.kind == "Namespace" and told.causes and told.outcome not in CALM:
+        # The stranger is in the namespace that was asked about, where nothing else is wrong: naming it is right.
+        strangers = {str(one["metadata"]["name"]) for one in beside.objects[len(case.objects) :]}
+        return RIGHT if any(_blames(told.causes[0], name) for name in strangers) else TURNED
+    return letter(expected, told)
+
+
+def _blames(cause: Cause, stranger: str) -> bool:
+    return cause.object.name == stranger or f"/{stranger}" in " ".join(cause.explains)
 
 
 # --- less evidence, and other names -------------------------------------------------------------------------------

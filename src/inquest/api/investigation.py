@@ -399,6 +399,8 @@ class InvestigationStatus(StatusBase):
     """Statements of the diagnosis, checked."""
     findings: Annotated[tuple[FindingEntry, ...], Field(max_length=24)] = ()
     """What the detectors concluded."""
+    observations: Annotated[tuple[Text500, ...], Field(max_length=3)] = ()
+    """What the detectors saw beside it, with no link to the target; never a cause."""
     playbooks: Annotated[tuple[Text63, ...], Field(max_length=10, json_schema_extra=SET), Unique] = ()
     """Playbooks that were put into the prompt."""
     evidence: Annotated[tuple[EvidenceEntry, ...], Field(max_length=64, json_schema_extra=keyed_by("id"))] = ()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.registry import detect
+from inquest.core.diagnosis.detectors.registry import detect, examine
 from inquest.core.diagnosis.health import flags_of, health_of
 from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, Health
 from inquest.core.evidence.rendering import MAX_LISTING
@@ -385,7 +385,9 @@ async def test_a_node_shows_the_pods_on_it_and_no_rows_of_others() -> None:
 
     assert snapshot.target.namespace is None
     assert {seen.name for seen in snapshot.of_kind("Pod")} == {"api-2-a", "api-2-b"}
-    assert [finding.object.display for finding in detect(snapshot)] == ["Deployment/api"]
+    (findings, beside), _ = examine(snapshot)
+    assert findings == ()
+    assert [finding.object.display for finding in beside] == ["Deployment/api"]
 
 
 async def test_the_pods_of_a_cron_job_are_found_through_its_jobs() -> None:

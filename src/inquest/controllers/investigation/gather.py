@@ -32,7 +32,7 @@ from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.diagnosis.detectors.registry import examine
 from inquest.core.diagnosis.health import health_of
 from inquest.core.diagnosis.playbooks import PlaybookMatch, match_playbooks
-from inquest.core.diagnosis.question import speaks_of_measures, speaks_of_requests, speaks_of_throttling
+from inquest.core.diagnosis.question import about
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.history.lessons import CaseEndings, Lessons, learn_lessons
@@ -119,21 +119,15 @@ class Inquiries:
         signal = work.case.opened.spec.signal
         at_home = work.case.opened.pinned.home in ("", work.case.opened.namespace)
         seen = await self.ports.target_reader.snapshot(step.target, signal.firing_time, beyond=at_home)
-        about = replace(
-            seen,
-            about_requests=speaks_of_requests(signal),
-            about_measures=speaks_of_measures(signal),
-            about_throttling=speaks_of_throttling(signal),
-        )
-        found = await self._seeded(work, about)
+        found = await self._seeded(work, about(seen, signal))
         # In a thread: of many pods it takes a quarter of a second, and leases are renewed meanwhile.
-        findings, failed = await asyncio.to_thread(examine, found)
+        (findings, observations), failed = await asyncio.to_thread(examine, found)
         for gap in failed:
             log.error("detector failed", investigation=work.investigation.name, detector=gap.what, error=gap.why)
         books = match_playbooks(self.ports.playbooks, found, findings)
         memory = await self._memory(work, books)
         return facts.SnapshotTaken(
-            replace(found, gaps=(*found.gaps, *failed)), findings, health_of(found), books, memory
+            replace(found, gaps=(*found.gaps, *failed)), findings, health_of(found), observations, books, memory
         )
 
     async def _memory(self, work: CaseWork, books: Sequence[PlaybookMatch]) -> Lessons:

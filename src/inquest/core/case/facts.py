@@ -101,6 +101,8 @@ class SnapshotTaken(Fact):
     snapshot: Snapshot
     findings: tuple[Finding, ...]
     health: Health
+    observations: tuple[Finding, ...] = ()
+    """What nothing links to the target."""
     playbooks: tuple[PlaybookMatch, ...] = ()
     """Those that match, the best first."""
     memory: Lessons = field(default_factory=Lessons)

@@ -176,6 +176,11 @@ def selector_takes(selector: Json | None, labels: Mapping[str, str]) -> bool:
     return selector is not None and (not selector or selector_selects(selector, labels))
 
 
+def hosts_of(ingress: Json) -> tuple[str, ...]:
+    """Hosts that an Ingress serves, each once."""
+    return tuple(dict.fromkeys(str(rule["host"]) for rule in _spec(ingress).get("rules") or () if rule.get("host")))
+
+
 def backends_of(ingress: Json) -> tuple[str, ...]:
     """Names of the Services that an Ingress sends to, each once."""
     spec = _spec(ingress)

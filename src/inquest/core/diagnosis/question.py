@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from inquest.api.signal import SignalContent
+from inquest.core.cluster.relations import controller_of, hosts_of
+from inquest.core.evidence.snapshot import Snapshot
 
 _REQUESTS: Final = re.compile(
     r"error ?rate|request|latenc|slow|\b[45]\d\d\b|\b[45]xx\b|time(?:d)?[ -]?out|reachable|connection (?:closed|reset|"
@@ -36,6 +40,33 @@ def speaks_of_measures(signal: SignalContent) -> bool:
 def speaks_of_throttling(signal: SignalContent) -> bool:
     """Whether a Signal says that something is held back by its CPU limit."""
     return _THROTTLES.search(_words(signal)) is not None
+
+
+_NAME: Final = re.compile(r"(?<![\w.-])[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?![\w-])")
+
+
+def names_in(signal: SignalContent) -> frozenset[str]:
+    """What a Signal's words could name within its target's namespace: names of objects, and hosts."""
+    return frozenset(_NAME.findall(_words(signal))) - {signal.target.namespace or signal.target.name}
+
+
+def _known_names(snapshot: Snapshot) -> Iterator[str]:
+    for seen in snapshot.objects:
+        yield seen.name
+        yield str(controller_of(seen.object).get("name"))
+        if seen.kind == "Ingress":
+            yield from hosts_of(seen.object)
+
+
+def about(snapshot: Snapshot, signal: SignalContent) -> Snapshot:
+    """The snapshot with what the Signal asks."""
+    return replace(
+        snapshot,
+        about_names=tuple(sorted(names_in(signal) & {*_known_names(snapshot)})),
+        about_requests=speaks_of_requests(signal),
+        about_measures=speaks_of_measures(signal),
+        about_throttling=speaks_of_throttling(signal),
+    )
 
 
 def _words(signal: SignalContent) -> str:

@@ -146,6 +146,8 @@ class Finding:
     """What would show that it is wrong, as sentences."""
     actions: tuple[str, ...] = ()
     """Action types that answer it, the best first; empty where nobody should act or a person must."""
+    felt_by: tuple[TargetRef, ...] = ()
+    """Where its effect was seen, if not at its object: the workload whose pods a webhook refuses, who calls a host."""
 
     @property
     def evidence(self) -> tuple[str, ...]:

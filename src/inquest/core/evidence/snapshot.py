@@ -89,6 +89,8 @@ class Snapshot:
     texts: tuple[TextSeen, ...] = ()
     since: datetime | None = None
     """When the trouble began, as the Signal says it."""
+    about_names: tuple[str, ...] = ()
+    """Names of objects and hosts of Ingresses that stand in the Signal's words, sorted."""
     about_requests: bool = False
     """Whether the Signal complains of requests that fail or are slow."""
     about_measures: bool = False

@@ -169,8 +169,8 @@ def _anew(fact: Fact, step: Step) -> Fact:
     """What code has to say about an answer, said by the code of now."""
     match fact, step:
         case facts.SnapshotTaken(), _:
-            findings, _failed = examine(fact.snapshot)
-            return facts.SnapshotTaken(fact.snapshot, findings, health_of(fact.snapshot))
+            (findings, observations), _failed = examine(fact.snapshot)
+            return facts.SnapshotTaken(fact.snapshot, findings, health_of(fact.snapshot), observations)
         case facts.SelectionTried(), ValidateSelection():
             record = fact.validation.record
             checked = (

@@ -132,6 +132,7 @@ def _seen(case: Case, scene: _Scene) -> dict[str, Any]:
     snapshot = taken.snapshot
     return {
         "findings": _findings(case, taken.findings),
+        "observations": tuple(shorten(found.summary, 500) for found in taken.observations),
         "playbooks": tuple(book.name for book in taken.playbooks[:10]),
         "evidence": tuple(_entry(item) for item in _listed(case)),
         "gaps": tuple(_gap(gap) for gap in _gaps(case, scene)[:MAX_GAPS]),

@@ -129,6 +129,7 @@ _CUTS: Final = (
     ("progress", _last_progress(10)),
     ("progress", _without("progress")),
     ("plan", _without("plan")),
+    ("observations", _without("observations")),
     ("claims", _short_quotes),
     ("findings", _short_findings),
     ("evidence", _cited_evidence),

@@ -53,6 +53,7 @@ def snapshot_of(case: dict[str, Any]) -> Snapshot:
         absent=tuple(each for each, _ in absent),
         texts=tuple(text for text, _ in texts),
         since=parse_time(_plain(case.get("since"))),
+        about_names=tuple(case.get("about_names", ())),
         about_requests=bool(case.get("about_requests")),
         about_throttling=bool(case.get("about_throttling")),
     )

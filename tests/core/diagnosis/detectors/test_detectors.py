@@ -101,7 +101,7 @@ def test_a_detector_that_fails_leaves_a_gap_and_the_others_their_word() -> None:
     def broken(_: Snapshot, /) -> list[Finding]:
         raise KeyError("containers")
 
-    findings, gaps = examine(snapshot, (broken, *DETECTORS))
+    (findings, _), gaps = examine(snapshot, (broken, *DETECTORS))
 
     assert findings == detect(snapshot)
     assert findings

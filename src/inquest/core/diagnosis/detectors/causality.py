@@ -13,7 +13,7 @@ from typing import Final
 
 from inquest.core.diagnosis.categories import CATEGORIES, SYMPTOMS
 from inquest.core.diagnosis.detectors.links import CALLS, IS_IN, RUNS_ON, WAITS_FOR, Links
-from inquest.core.diagnosis.detectors.workload_reading import Key, full_name, key_of
+from inquest.core.diagnosis.detectors.workload_reading import Key, key_of
 from inquest.core.evidence.evidence import Finding
 
 MIN_CERTAINTY: Final = 0.5
@@ -263,7 +263,7 @@ def _down_elsewhere(cause: Finding, symptom: Finding, where: Links) -> bool:
 
 
 def _took_room(cause: Finding, symptom: Finding, where: Links) -> bool:
-    return bool(cause.facts.get("victim")) and cause.facts["victim"] == full_name(symptom.object)
+    return where.home(symptom.object) in map(where.home, cause.felt_by)
 
 
 def _stored(cause: Finding, symptom: Finding, where: Links) -> bool:

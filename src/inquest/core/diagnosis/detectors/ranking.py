@@ -7,20 +7,24 @@ there long before the trouble began. Last, a cause outside the target's own obje
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition_of, parse_time
+from inquest.core.cluster.relations import hosts_of
 from inquest.core.diagnosis.categories import SYMPTOMS
 from inquest.core.diagnosis.detectors.causality import CLUSTER, CRASHES, FINE, NODE, explains, node_of
 from inquest.core.diagnosis.detectors.links import LinkedObject, Links, links
-from inquest.core.diagnosis.detectors.workload_reading import Key, key_of
+from inquest.core.diagnosis.detectors.workload_reading import WORKLOADS, Key, key_of
 from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 MAX_FINDINGS: Final = 24
+MAX_OBSERVATIONS: Final = 3
 MAX_COMPARED: Final = 100
 """Of more findings than these the surest are looked at: each is held against each."""
 MAX_EXPLAINS: Final = 10
@@ -81,12 +85,6 @@ def _below(place: int, causes: Mapping[int, frozenset[int]]) -> set[int]:
 
 # --- standing ------------------------------------------------------------------------------------------------
 
-AWAY: Final = 0.2
-"""Taken off what concerns the whole cluster or a node where nothing links it to the Signal's target."""
-UNRELATED: Final = 0.35
-"""Taken off what has no known link to the target: the surest fault of a neighbour stands below a likely own one."""
-DEPENDENT: Final = 0.3
-"""Taken off what only rests on the target itself: it suffers from it rather than the other way round."""
 STALE: Final = 0.15
 """Taken off what was there long before the trouble began and is as it was."""
 HEALED: Final = 0.25
@@ -97,8 +95,6 @@ STEP: Final = 0.01
 BREADTH: Final = 0.03
 """Added for each other object whose trouble a cause explains."""
 MAX_BREADTH: Final = 5
-UNLINKED_CAP: Final = 0.65
-"""Confidence of a cause without any known link to the target: below the gate, so that a person looks first."""
 EARLIER: Final = timedelta(hours=1)
 CHANGED_BEFORE: Final = timedelta(hours=2)
 CHANGED_AFTER: Final = timedelta(minutes=10)
@@ -133,19 +129,63 @@ class Ranking:
         target, home = self.snapshot.target, self.where.home(finding.object)
         if home in self.homes or (target.kind == "Namespace" and _in_namespace(finding, target.name)):
             return OWN, None
-        places = [home, *([at] if (at := node_of(finding)) else [])]
+        felt = {self.where.home(ref) for ref in finding.felt_by}
+        if felt & self.homes or (target.kind == "Namespace" and any(key[1] == target.name for key in felt)):
+            return NEEDED, None
+        if self._is_named(finding.object):
+            return NEEDED, None
+        places = [home, *([at] if (at := node_of(finding)) else []), *sorted(felt)]
         ways = (self.where.reach(own).get(place) for own in sorted(self.homes) for place in places)
         reached = next((way for way in ways if way), None)
         if reached is not None:
             return NEEDED, reached
-        if finding.facts.get("victim") in {f"{namespace}/{name}" for _, namespace, name in self.homes}:
-            return NEEDED, None
         if target.kind == "Namespace" and target.name in finding.facts.get("namespaces", "").split(","):
             return NEEDED, None
         if finding.category in CLUSTER | NODE:
             return CLUSTER_WIDE, None
         below = self.where.reach(home)
         return (NEEDING if any(own in below for own in self.homes) else NEIGHBOUR), None
+
+    def _is_named(self, ref: TargetRef) -> bool:
+        """Whether the Signal's words name an object beside the target, or a host that it serves."""
+        seen, words = self.snapshot.find(ref), self.snapshot.about_names
+        names = {ref.name, *(hosts_of(seen.object) if seen and ref.kind == "Ingress" else ())}
+        is_beside = ref.namespace == self.snapshot.root.namespace and not self.snapshot.proves_absent(
+            self.snapshot.target
+        )
+        return is_beside and not names.isdisjoint(words)
+
+    def shown_at(self, findings: Iterable[Finding]) -> Iterator[Key]:
+        """Where trouble shows: at whom a finding names, else at its object, and at what rests on either."""
+        for finding in findings:
+            felt = {self.where.home(ref) for ref in finding.felt_by or (finding.object,)}
+            yield from felt
+            yield from (key for key in self.homes if not felt.isdisjoint(self.where.reach(key)))
+
+    def tier(self, shown_at: Key) -> int:
+        """How much a namespace's workload matters to who asks about the namespace."""
+        if shown_at in self.named:
+            return NAMED
+        if shown_at in self.served or shown_at[1] != self.snapshot.target.name:
+            return SERVING
+        return _TIERS.get(shown_at[0], WORKER)
+
+    @cached_property
+    def names_any(self) -> bool:
+        """Whether the Signal's words name a workload of the namespace."""
+        return any(key[0] in WORKLOADS for key in self.named)
+
+    @cached_property
+    def named(self) -> frozenset[Key]:
+        """What the Signal's words name in the namespace, a pod as its workload."""
+        namespace, words = self.snapshot.target.name, self.snapshot.about_names
+        known = (*self.homes, *self.where.homes)
+        return frozenset(self.where.homes.get(key, key) for key in known if key[1] == namespace and key[2] in words)
+
+    @cached_property
+    def served(self) -> frozenset[Key]:
+        """What a Service sends to."""
+        return frozenset(end for start, ends in self.where.needs.items() for end, _ in ends if start[0] == "Service")
 
     # --- time
 
@@ -232,19 +272,56 @@ def _writes(seen: ObservedObject) -> list[datetime]:
 # --- the order -------------------------------------------------------------------------------------------------
 
 
-def ranked(snapshot: Snapshot, found: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Causes first, each with the symptoms it explains; symptoms of other objects stand below, with less confidence."""
+class Ranked(NamedTuple):
+    """What was found, by whether it has to do with what was asked about."""
+
+    findings: tuple[Finding, ...]
+    """Causes first, each with the symptoms it explains; symptoms of other objects below, with less confidence."""
+    observations: tuple[Finding, ...] = ()
+    """What nothing links to the target: worth a line, never a cause."""
+
+
+def ranked(snapshot: Snapshot, found: Iterable[Finding]) -> Ranked:
+    """The findings in causal order, and apart from them what has no way to the target."""
     findings = _distinct(found)
     if not findings:
-        return ()
+        return Ranked(())
     view = Ranking.of(snapshot)
     tree = _tree(findings, view.where)
-    roots = [at for at in range(len(findings)) if tree.is_root(at)]
-    causes = sorted(roots, key=lambda at: -_score(view, tree, at))
-    echoes = [at for at in range(len(findings)) if not tree.is_root(at) and _stays(view, tree, at)]
-    echoes.sort(key=lambda at: -findings[at].confidence)
-    told = (*(_told(view, tree, at) for at in causes), *(_echo(findings[at]) for at in echoes))
-    return told[:MAX_FINDINGS]
+    roots = sorted((at for at in range(len(findings)) if tree.is_root(at)), key=lambda at: -_score(view, tree, at))
+    linked = _in_best_tier(view, tree, [at for at in roots if _is_linked(view, tree, at)])
+    echoes = [at for at in {each for root in linked for each in tree.effects(root)} if _stays(view, tree, at)]
+    echoes.sort(key=lambda at: (-findings[at].confidence, at))
+    told = (*(_told(view, tree, at) for at in linked), *(_echo(findings[at]) for at in echoes))
+    strangers = (at for at in roots if at not in linked)
+    return Ranked(told[:MAX_FINDINGS], tuple(_told(view, tree, at) for at in strangers)[:MAX_OBSERVATIONS])
+
+
+def _is_linked(view: Ranking, tree: _Tree, place: int) -> bool:
+    """Whether it concerns the target, or explains something that does."""
+    return any(view.relation(tree.found[at])[0] in (OWN, NEEDED) for at in (place, *tree.effects(place)))
+
+
+# --- the tiers of a namespace
+
+NAMED, SERVING, WORKER, BATCH, BARE_POD = range(5)
+"""What matters in a namespace: whom the Signal names, then what serves others; a bare pod is somebody's shell."""
+_TIERS: Final = {"Pod": BARE_POD, "Job": BATCH, "CronJob": BATCH, "Service": SERVING, "Ingress": SERVING}
+
+
+def _in_best_tier(view: Ranking, tree: _Tree, places: list[int]) -> list[int]:
+    """Of a namespace's causes those of whom the Signal names, else of the best tier in which anything is wrong."""
+    if view.snapshot.target.kind != "Namespace":
+        return places
+    shown = {at: view.shown_at(tree.found[each] for each in (at, *tree.effects(at))) for at in places}
+    tiers = {at: min((*map(view.tier, keys), _own_tier(tree.found[at]))) for at, keys in shown.items()}
+    best = NAMED if view.names_any else min(tiers.values(), default=NAMED)
+    return [at for at in places if tiers[at] == best]
+
+
+def _own_tier(cause: Finding) -> int:
+    """What ails the whole cluster ails what serves."""
+    return SERVING if cause.category in CLUSTER else BARE_POD
 
 
 def _distinct(found: Iterable[Finding]) -> list[Finding]:
@@ -268,23 +345,16 @@ def _echo(finding: Finding) -> Finding:
 
 def _score(view: Ranking, tree: _Tree, place: int) -> float:
     """What orders the causes; no figure that anybody sees."""
-    finding = tree.found[place]
-    relation, reached = view.relation(finding)
-    effects = tree.effects(place)
-    touches = any(view.relation(tree.found[at])[0] in (OWN, NEEDED) for at in effects)
-    far = 0.0 if touches or finding.category in CLUSTER else _FAR_OFF.get(relation, 0.0)
+    finding, effects = tree.found[place], tree.effects(place)
+    reached = view.relation(finding)[1]
     return (
         finding.confidence
-        - far
         - (STEP * reached.depth if reached else 0.0)
         - (STALE if view.is_old(finding) else 0.0)
         - (HEALED if view.is_over(finding) else 0.0)
         + (FRESHLY_CHANGED if view.is_changed(finding) else 0.0)
         + BREADTH * min(MAX_BREADTH, len(_others(view, tree, place, effects)))
     )
-
-
-_FAR_OFF: Final = {NEIGHBOUR: UNRELATED, CLUSTER_WIDE: AWAY, NEEDING: DEPENDENT}
 
 
 def _others(view: Ranking, tree: _Tree, place: int, effects: Iterable[int]) -> set[Key]:
@@ -301,16 +371,14 @@ def _told(view: Ranking, tree: _Tree, place: int) -> Finding:
     return replace(
         finding,
         explains=tuple(dict.fromkeys(texts))[:MAX_EXPLAINS],
-        confidence=_confidence(
-            view, tree, place, linked=touches or relation in (OWN, NEEDED) or finding.category in CLUSTER
-        ),
+        confidence=_confidence(view, tree, place),
         summary=_placed(view, finding, relation, reached, touches=touches),
         facts={**finding.facts, "relation": relation},
     )
 
 
-def _confidence(view: Ranking, tree: _Tree, place: int, *, linked: bool) -> float:
-    """Raised by each other object that it explains, lowered where it is old or nothing links it to the target."""
+def _confidence(view: Ranking, tree: _Tree, place: int) -> float:
+    """Raised by each other object that it explains, lowered where it is old."""
     finding = tree.found[place]
     doubt = 1.0 - finding.confidence
     for _ in range(min(MAX_BREADTH, len(_others(view, tree, place, tree.effects(place))))):
@@ -318,7 +386,7 @@ def _confidence(view: Ranking, tree: _Tree, place: int, *, linked: bool) -> floa
     figure = max(finding.confidence, min(MAX_CERTAINTY, 1.0 - doubt))
     if view.is_old(finding):
         figure -= STALE
-    return round(figure if linked else min(figure, UNLINKED_CAP), 2)
+    return round(figure, 2)
 
 
 _WORDS: Final[Mapping[str, str]] = {

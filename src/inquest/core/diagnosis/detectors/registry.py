@@ -36,7 +36,7 @@ from inquest.core.diagnosis.detectors.platform.control_plane import (
 )
 from inquest.core.diagnosis.detectors.platform.finalizer_stuck import finalizer_stuck
 from inquest.core.diagnosis.detectors.platform.rbac_denied import rbac_denied
-from inquest.core.diagnosis.detectors.ranking import MAX_FINDINGS, ranked
+from inquest.core.diagnosis.detectors.ranking import MAX_OBSERVATIONS, Ranked, ranked
 from inquest.core.diagnosis.detectors.rollout.bad_revision import bad_revision
 from inquest.core.diagnosis.detectors.rollout.gitops import gitops_sync_failing
 from inquest.core.diagnosis.detectors.rollout.rollout_stuck import rollout_stuck
@@ -137,13 +137,11 @@ RANKING: Final = "ranking"
 
 def detect(snapshot: Snapshot) -> tuple[Finding, ...]:
     """Every finding, the most certain root cause first, with its symptoms folded into it."""
-    return examine(snapshot)[0]
+    return examine(snapshot)[0].findings
 
 
-def examine(
-    snapshot: Snapshot, detectors: Iterable[Detector] = DETECTORS
-) -> tuple[tuple[Finding, ...], tuple[Gap, ...]]:
-    """The findings, and a gap for each detector that failed: the others have their word (behaviours 19.4, L30)."""
+def examine(snapshot: Snapshot, detectors: Iterable[Detector] = DETECTORS) -> tuple[Ranked, tuple[Gap, ...]]:
+    """What was found, and a gap for each detector that failed: the others have their word (behaviours 19.4, L30)."""
     found: list[Finding] = []
     gaps: list[Gap] = []
     for detector in detectors:
@@ -155,4 +153,5 @@ def examine(
         return ranked(snapshot, found), tuple(gaps)
     except Exception as error:
         gaps.append(Gap(RANKING, type(error).__name__))
-        return tuple(sorted(found, key=lambda finding: -finding.confidence)[:MAX_FINDINGS]), tuple(gaps)
+        # Nobody knows what has to do with the target: nothing may be blamed.
+        return Ranked((), tuple(sorted(found, key=lambda finding: -finding.confidence)[:MAX_OBSERVATIONS])), tuple(gaps)

@@ -287,11 +287,6 @@ def key_of(ref: TargetRef) -> Key:
     return ref.kind, ref.namespace or "", ref.name
 
 
-def full_name(ref: TargetRef) -> str:
-    """Namespace and name, as facts name an object whose kind is known."""
-    return f"{ref.namespace or ''}/{ref.name}"
-
-
 def is_target(snapshot: Snapshot, ref: TargetRef) -> bool:
     """Whether it is the target, its root, or an owner between them."""
     return key_of(ref) in {key_of(each) for each in (snapshot.target, snapshot.root, *snapshot.chain)}

@@ -99,6 +99,7 @@ def _finding(snapshot: Snapshot, container: Container, found: LogCause, loss: fl
         confidence=round(max(0.1, found.confidence - loss), 2),
         citations=found.citations,
         explains=(f"{ref.display}: container {container.name} {doing}",),
+        felt_by=(ref,),
         facts=facts,
         refuted_by=found.refuted_by,
         actions=possible(snapshot, found.actions, facts, ref, found.field),

@@ -51,10 +51,12 @@ NEAR_END: Final = 100
 _TOLERATED: Final = re.compile(
     r"fall(?:ing|s)? ?back|fallback|\boptional\b|\bignor(?:ed|ing)\b|non-?fatal|\bdegraded mode\b|using "
     r"(?:the )?(?:default|cache)"
-    r"|skipping|continuing without|deprecat",
+    r"|skipping|continuing without|deprecat"
+    r"|\b(?:otel|otlp|jaeger|zipkin|traces?|tracing|spans?|metrics|telemetry)\b.{0,30}\b(?:export|flush|upload)"
+    r"|\b(?:export|flush|upload)(?:er|ing|ed)?\b.{0,30}\b(?:otlp|traces?|spans?|metrics|telemetry)\b",
     re.IGNORECASE,
 )
-"""The application says itself that it lives with it."""
+"""The application lives with it: it says so itself, or only what watches it does not hear from it."""
 _RECOVERED: Final = re.compile(
     r"\b(?:connected|reconnected|connection (?:established|restored|recovered|ok)|recovered|resolved"
     r"|retry succeeded)\b",

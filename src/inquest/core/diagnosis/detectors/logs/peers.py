@@ -28,7 +28,6 @@ from inquest.core.diagnosis.detectors.platform.bindings import (
     secret_variable,
 )
 from inquest.core.diagnosis.detectors.reading import cited, containers_of, pod_field, ref_of, settings_of
-from inquest.core.diagnosis.detectors.workload_reading import full_name
 from inquest.core.evidence.evidence import ObservedObject
 
 
@@ -141,7 +140,7 @@ def broker_full(view: LogView, said: LogFinding) -> LogCause | None:
         0.85 if asleep else 0.8,
         f"{ref.display} lets nobody publish{asleep_too}: {said.line}",
         citations=cited(view.snapshot, asleep.evidence, '"replicas":0', f'"name":"{asleep.name}"') if asleep else (),
-        facts={"caller": view.ref.display, "broker": ref.display, "victim": full_name(view.ref)},
+        facts={"caller": view.ref.display, "broker": ref.display},
         refuted_by=(f"{ref.display} takes messages.",),
         actions=("ScaleReplicas",) if asleep else (),
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import carrier_logs
 from inquest.core.cluster.objects import condition_of
 from inquest.core.cluster.selectors import annotations_of
@@ -31,6 +32,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     proof_of_absence,
     quoted,
     ref_of,
+    ref_to,
     spec_of,
     status_of,
 )
@@ -83,10 +85,17 @@ def _finding(snapshot: Snapshot, route: ObservedObject, fault: RouteFault) -> Fi
         confidence=fault.confidence,
         citations=(*cite(snapshot, route, _quote_of(fault), named_quote(route)), *fault.citations),
         explains=(f"{ref.display}: requests fail",),
+        felt_by=_service_of(fault, route),
         facts={"route": route.name, "service": fault.service, "cause": fault.cause},
         refuted_by=("A request that came through by this route would refute it.",),
         actions=("FixRouteTarget", "PatchConfiguration"),
     )
+
+
+def _service_of(fault: RouteFault, route: ObservedObject) -> tuple[TargetRef, ...]:
+    """The Service that the requests do not reach; none where it does not exist."""
+    ref = ref_to("Service", fault.service, route.namespace) if fault.service else None
+    return (ref,) if ref else ()
 
 
 def _quote_of(fault: RouteFault) -> str:

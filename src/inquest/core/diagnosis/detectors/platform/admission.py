@@ -264,6 +264,7 @@ def _unanswered(snapshot: Snapshot, refusal: QuotaRefusal, match: re.Match[str])
             *cite(snapshot, snapshot.find(service) if service else None),
         ),
         explains=(f"{refusal.owner.display}: its pods are refused",),
+        felt_by=(refusal.owner,),
         facts={"webhook": name, "service": place, "failurePolicy": policy},
         refuted_by=(f"the Service of {name} has a ready endpoint and answers",),
         actions=("FixCertificate",) if _is_tls(why) else (),

@@ -37,6 +37,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     spec_of,
     status_of,
     wanted_replicas,
+    workload_of,
 )
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -97,6 +98,7 @@ def _component(snapshot: Snapshot, trouble: BrokenComponent) -> Finding:
         confidence=0.93,
         citations=trouble.cite(snapshot),
         explains=_waiting_texts(snapshot) if name == "kube-scheduler" else (),
+        felt_by=_who_feels(snapshot, name),
         facts={"pod": pod.name, "component": name, "cause": "flag" if _FLAG.search(said) else ""},
         refuted_by=(f"{pod.name} is ready, or another {name} leads",),
     )
@@ -127,6 +129,7 @@ def scheduler_silent(snapshot: Snapshot) -> Iterable[Finding]:
         confidence=0.9 if quiet else 0.75,
         citations=(*_cite_lease(snapshot, lease, quiet), *cite(snapshot, waiting[0], quoted("phase", "Pending"))),
         explains=_waiting_texts(snapshot),
+        felt_by=_who_feels(snapshot, "kube-scheduler"),
         facts={"component": "kube-scheduler", "pod": waiting[0].name},
         refuted_by=("the lease of the scheduler is renewed, or one of these pods has an event of it",),
     )
@@ -166,6 +169,14 @@ def _is_daemon(pod: ObservedObject) -> bool:
     return controller_of(pod.object).get("kind") == "Node"
 
 
+def _who_feels(snapshot: Snapshot, component: str) -> Iterator[TargetRef]:
+    """What is not done while a component does not work."""
+    if component == "kube-scheduler":
+        yield from (workload_of(snapshot, pod) for pod in _waiting(snapshot))
+    elif component == "kube-controller-manager":
+        yield from (ref_of(each.object) for each in _behind(snapshot))
+
+
 def _waiting_texts(snapshot: Snapshot) -> list[str]:
     return [f"Pod/{pod.name}: Pending, without a word of the scheduler" for pod in _waiting(snapshot)[:5]]
 
@@ -193,7 +204,7 @@ def _external(name: str) -> TargetRef:
 
 def controllers_silent(snapshot: Snapshot) -> Iterable[Finding]:
     """Workloads whose newest generation nobody took up, or that have no revision at all."""
-    behind = [each for each in snapshot.of_kind("Deployment", "StatefulSet", "DaemonSet") if _is_behind(snapshot, each)]
+    behind = _behind(snapshot)
     lease, quiet = _leader(snapshot, "kube-controller-manager")
     if not behind or (lease is not None and not quiet):
         return
@@ -213,9 +224,14 @@ def controllers_silent(snapshot: Snapshot) -> Iterable[Finding]:
             *cite(snapshot, first, quoted("generation", first.object.get("metadata", {}).get("generation"))),
         ),
         explains=[f"{ref_of(each.object).display}: its last change was not taken up" for each in behind[:5]],
+        felt_by=_who_feels(snapshot, "kube-controller-manager"),
         facts={"component": "kube-controller-manager"},
         refuted_by=("the lease of the controller manager is renewed", "observedGeneration reaches generation"),
     )
+
+
+def _behind(snapshot: Snapshot) -> list[ObservedObject]:
+    return [each for each in snapshot.of_kind("Deployment", "StatefulSet", "DaemonSet") if _is_behind(snapshot, each)]
 
 
 def _is_behind(snapshot: Snapshot, seen: ObservedObject) -> bool:

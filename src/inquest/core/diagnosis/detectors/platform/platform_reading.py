@@ -43,6 +43,7 @@ def platform_finding(
     confidence: float,
     citations: tuple[Citation, ...],
     explains: Iterable[str] = (),
+    felt_by: Iterable[TargetRef] = (),
     facts: Mapping[str, str] | None = None,
     refuted_by: tuple[str, ...] = (),
     actions: tuple[str, ...] = (),
@@ -64,6 +65,7 @@ def platform_finding(
         facts={name: limited(text) for name, text in (facts or {}).items() if text},
         refuted_by=refuted_by,
         actions=actions,
+        felt_by=tuple(felt_by),
     )
 
 

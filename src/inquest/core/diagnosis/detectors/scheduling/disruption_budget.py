@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import labels_of, selector_selects
 from inquest.core.diagnosis.detectors.reading import cited, limited
 from inquest.core.diagnosis.detectors.scheduling.node_reading import is_cordoned
@@ -108,6 +109,11 @@ def _drained(snapshot: Snapshot, pods: list[ObservedObject]) -> ObservedObject |
     return next((each for each in nodes if _is_emptied(snapshot, each)), None)
 
 
+def _waiting_nodes(snapshot: Snapshot, pods: list[ObservedObject]) -> tuple[TargetRef, ...]:
+    node = _drained(snapshot, pods)
+    return (ref_of(node.object),) if node else ()
+
+
 def _is_emptied(snapshot: Snapshot, node: ObservedObject) -> bool:
     """The Signal is about the node, it is being deleted, or pods were evicted from it a short while ago."""
     if is_target(snapshot, ref_of(node.object)) or node.object.get("metadata", {}).get("deletionTimestamp"):
@@ -142,6 +148,7 @@ def _finding(
             *citations,
         ),
         explains=(f"{ref.display}: evictions wait",),
+        felt_by=_waiting_nodes(snapshot, pods),
         facts={"workload": owner.name, "pods": str(len(pods)), "expectedPods": str(status.get("expectedPods", ""))},
         refuted_by=("Its status allowing a disruption, or the eviction having happened, would refute it.",),
         actions=("RelaxPDB", "ScaleReplicas"),
@@ -193,6 +200,7 @@ def _doubled(
             *citations,
         ),
         explains=(f"{ref.display}: evictions wait",),
+        felt_by=_waiting_nodes(snapshot, pods),
         facts={"workload": owner.name, "pods": str(len(pods)), "others": ",".join(others)},
         refuted_by=("Only one budget that selects these pods, or the eviction having happened, would refute it.",),
         actions=("RelaxPDB",),

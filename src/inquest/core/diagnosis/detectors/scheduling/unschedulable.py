@@ -38,7 +38,6 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     cite,
     cite_entry,
     events_of,
-    full_name,
     listed,
     live_pods,
     message_of,
@@ -362,7 +361,8 @@ def _undiscovered(
             *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
         ),
         explains=(f"Pod/{pod.name}: Pending",),
-        facts={"pod": pod.name, "cause": "devicePlugin", "obstacle": first.what, "victim": full_name(ref)},
+        felt_by=(ref,),
+        facts={"pod": pod.name, "cause": "devicePlugin", "obstacle": first.what},
         refuted_by=(f"A node that offers {first.what} would refute it.",),
     )
 
@@ -389,7 +389,8 @@ def _moved(snapshot: Snapshot, pod: ObservedObject, ref: TargetRef, first: Obsta
             *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
         ),
         explains=(f"Pod/{pod.name}: Pending",),
-        facts={"pod": pod.name, "cause": "placement", "obstacle": first.what, "victim": full_name(ref)},
+        felt_by=(ref,),
+        facts={"pod": pod.name, "cause": "placement", "obstacle": first.what},
         refuted_by=("A node that has these labels, or a pod without them that waits as well, would refute it.",),
         actions=("PatchConfiguration",),
     )
@@ -429,7 +430,8 @@ def _pushed_out(
             *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
         ),
         explains=(f"Pod/{pod.name}: Pending",),
-        facts={"pod": pod.name, "cause": "preempted", "obstacle": first.what, "victim": full_name(ref)},
+        felt_by=(ref,),
+        facts={"pod": pod.name, "cause": "preempted", "obstacle": first.what},
         refuted_by=("Room for the pods that were pushed out, while the other ones run, would refute it.",),
         actions=("ProvisionNode",),
     )
@@ -551,6 +553,7 @@ def _cordoned(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, fir
             *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
         ),
         explains=(f"Pod/{pod.name}: Pending",),
+        felt_by=(owner,),
         facts={"node": node.name, "nodes": limited(",".join(closed)), "pod": pod.name, "cause": "cordoned"},
         refuted_by=(_REFUTED_BY["cordoned"],),
         actions=_ACTIONS["cordoned"],

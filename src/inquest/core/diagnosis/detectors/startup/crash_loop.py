@@ -165,6 +165,7 @@ def _told(snapshot: Snapshot, container: Container, end: Json, found: LogCause) 
             *_restarts(container),
             *(() if own else (f"{ref.display}: container {container.name} does not stay up",)),
         ),
+        felt_by=(ref,),
         facts={**facts, **found.facts},
         refuted_by=found.refuted_by,
         actions=possible(snapshot, found.actions, facts, ref, found.field),

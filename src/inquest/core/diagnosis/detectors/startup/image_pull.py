@@ -128,6 +128,7 @@ def _finding(snapshot: Snapshot, container: Container) -> Finding:
         confidence=_CONFIDENCE.get(cause, 0.95),
         citations=_citations(snapshot, container, image, events, missing),
         explains=(str(container.waiting.get("reason")),),
+        felt_by=(culprit(snapshot, container.pod),),
         facts=facts,
         refuted_by=(_REFUTED.get(cause, "The registry has this image under this name and tag."),),
         actions=() if injected else possible(snapshot, _ACTIONS.get(cause, _PATCH), facts, ref, field),
