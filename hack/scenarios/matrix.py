@@ -26,12 +26,13 @@ import yaml
 
 from hack.scenarios.live import SCENARIOS
 from inquest.api.refs import TargetRef
+from inquest.api.types import SourceType
 from inquest.core.cluster.relations import is_selected
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.registry import examine
 from inquest.core.diagnosis.diagnosis import Cause, Diagnosis, diagnose
-from inquest.core.diagnosis.health import describe_settling, doubts_of, has_recovered, health_of
 from inquest.core.diagnosis.question import about
+from inquest.core.diagnosis.target_state import target_state
 from inquest.core.evidence.evidence import Gap, Json
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
@@ -131,12 +132,10 @@ def diagnosed(seen: Snapshot, case: RecordedCase) -> Diagnosis:
     found, failed = examine(seen)
     return diagnose(
         found.findings,
-        health_of(seen),
+        target_state(seen),
         seen.evidence,
         (*seen.gaps, *failed),
-        recovered=has_recovered(seen, case.signal.spec.firing_time),
-        settling=describe_settling(seen),
-        doubts=doubts_of(seen),
+        by_person=case.signal.spec.source.type is SourceType.MANUAL,
     )
 
 

@@ -65,6 +65,7 @@ from inquest.core.evidence.evidence import (
     Gap,
     Health,
     ObservedObject,
+    TargetState,
     digest_of,
 )
 from inquest.core.evidence.snapshot import LogTail, Snapshot
@@ -172,6 +173,16 @@ def finding_of(category: str = "OOMKilled", **changes: Any) -> Finding:
     return finding(category=category, **{**bare, **changes})
 
 
+WARNING = {
+    "kind": "Event",
+    "type": "Warning",
+    "metadata": {"name": "e"},
+    "involvedObject": {"kind": "Pod", "name": "api-1"},
+    "reason": "BackOff",
+    "lastTimestamp": f"{AT:%Y-%m-%dT%H:%M:%SZ}",
+}
+
+
 def snapshot(**changes: Any) -> Snapshot:
     made = Snapshot(
         taken_at=AT + timedelta(seconds=2),
@@ -181,7 +192,7 @@ def snapshot(**changes: Any) -> Snapshot:
         root_verified=True,
         objects=(
             ObservedObject({"kind": "Pod", "metadata": {"name": "api-1", "namespace": "shop"}, "status": {}}, "E1"),
-            ObservedObject({"kind": "Event", "type": "Warning", "metadata": {"name": "e"}}, "E1"),
+            ObservedObject(WARNING, "E1"),
         ),
         logs=(LogTail("shop", "api-1", "app", True, "out of memory\n", "E1"),),
         evidence=(evidence(),),
@@ -589,7 +600,7 @@ def one_of_each() -> tuple[Fact, ...]:
     found = finding()
     claims = (RawClaim("killed", "root_cause", found.citations), RawClaim("x", "symptom", (Citation("E9", "nope"),)))
     diagnosis = replace(
-        diagnose((found,), Health.UNHEALTHY, (evidence(),)),
+        diagnose((found,), TargetState(Health.UNHEALTHY), (evidence(),)),
         checked=check_claims(claims, (evidence(),)),
         warnings=(CaseWarning("NoClaims", "none"),),
         causes=(Cause("OOMKilled", DEPLOYMENT, "f", "v", "s", 0.9, ("E1",), ("x",)),),

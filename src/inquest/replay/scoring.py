@@ -54,8 +54,8 @@ class Expectation:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong here."""
-        return self.cause is None and self.outcome in CALM
+        """Whether nothing may be blamed here."""
+        return self.cause is None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 from inquest.api.manifests.rbac import NAMESPACE
 from inquest.core.diagnosis.detectors.scheduling.unschedulable import GRACE
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import ENDED, World, age, conditions, phase_of, word
+from tests.cluster.story.world import ENDED, World, age, conditions, now, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-outcomes")
 
@@ -82,8 +82,12 @@ def test_a_target_that_has_healed_needs_nothing(world: World) -> None:
     """C-AR-7: no request, no execution, no policy; in part C-LC-3: with a hold of 24 h."""
     world.deployment()
     world.heal()
+    pod = {"apiVersion": "v1", "kind": "Pod", "name": world.pod()["metadata"]["name"], "namespace": world.namespace}
+    seen = {"type": "Warning", "reason": "Unhealthy", "message": "Readiness probe failed", "lastTimestamp": now()}
+    meta = {"name": "unready", "namespace": world.namespace}
+    world.api.create({"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": pod, **seen})
 
-    case = world.case(world.signal())
+    case = world.case(world.signal(source={"type": "Alertmanager"}))
 
     assert word(case, "phase", "outcome", "resolution") == ("Completed", "ProblemResolved", "NoActionRequired")
     assert case["status"]["nextAllowed"][:10] > case["status"]["completedAt"][:10]
@@ -92,6 +96,32 @@ def test_a_target_that_has_healed_needs_nothing(world: World) -> None:
     assert world.api.list("RemediationApprovalRequest", world.namespace) == []
     assert world.api.list("WorkflowExecution", world.namespace) == []
     assert word(world.triaged(world.handed_on(), "Blocked", "Accepted"), "phase", "reason") == ("Blocked", "Cooldown")
+
+
+def test_a_person_who_asks_about_a_healthy_target_is_told_what_was_looked_at(world: World) -> None:
+    world.deployment()
+    world.heal()
+
+    case = world.case(world.signal())
+
+    assert word(case, "phase", "outcome", "resolution") == ("Completed", "Inconclusive", "ManualReviewRequired")
+    assert "Kubernetes shows no fault of the target" in case["status"]["message"]
+
+
+def test_a_stranger_beside_a_healthy_target_is_no_cause(world: World) -> None:
+    """A bare pod whose image does not exist; three of three times it was the root cause of what was well."""
+    world.deployment()
+    world.heal()
+    container = {"name": "shell", "image": "docker.io/library/busybox:latst"}
+    meta = {"name": "debug-shell", "namespace": world.namespace}
+    shell = world.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}})
+    world.miss_image(shell)
+
+    case = world.case(world.signal())
+
+    assert case["status"].get("causes", []) == case["status"].get("claims", []) == []
+    assert case["status"]["outcome"] == "Inconclusive"
+    assert "debug-shell" in case["status"]["observations"][0]
 
 
 def test_a_target_that_is_not_there_has_no_verified_root(world: World) -> None:

@@ -24,7 +24,7 @@ from inquest.core.case.merging import MergedResult, SelectionFacts, merge_result
 from inquest.core.case.outcome import Conclusion, decide_outcome, selected_message, signal_resolved
 from inquest.core.diagnosis.claims import CheckedClaims
 from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
-from inquest.core.evidence.evidence import CaseWarning, Citation, Finding, Health
+from inquest.core.evidence.evidence import CaseWarning, Citation, Finding, Health, TargetState
 from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
 from inquest.core.selection.selection import SelectionAttempt
 
@@ -615,10 +615,11 @@ def found(act: bool = True) -> Finding:
 @pytest.mark.parametrize(
     ("rca", "healthy", "expected"),
     [
-        (diagnose([], Health.HEALTHY), True, (2, "Completed")),
-        (diagnose([], Health.UNKNOWN), False, (3, "Completed")),
-        (diagnose([found(act=False)], Health.UNHEALTHY), False, (9, "Completed")),
-        (diagnose([found()], Health.UNHEALTHY), False, (4, "Completed")),
+        (diagnose([], TargetState(Health.HEALTHY, recovered="ready at 10:00")), True, (2, "Completed")),
+        (diagnose([], TargetState(Health.HEALTHY)), True, (3, "Completed")),
+        (diagnose([], TargetState(Health.UNKNOWN)), False, (3, "Completed")),
+        (diagnose([found(act=False)], TargetState(Health.UNHEALTHY)), False, (9, "Completed")),
+        (diagnose([found()], TargetState(Health.UNHEALTHY)), False, (4, "Completed")),
     ],
 )
 def test_the_way_without_a_model_ends_in_the_same_nine(

@@ -25,8 +25,17 @@ from inquest.core.diagnosis.claims import (
 )
 from inquest.core.diagnosis.detectors.registry import detect
 from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
-from inquest.core.diagnosis.health import has_recovered, health_of
-from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, Finding, Gap, Health, digest_of
+from inquest.core.diagnosis.target_state import target_state
+from inquest.core.evidence.evidence import (
+    Citation,
+    Evidence,
+    EvidenceStatus,
+    Finding,
+    Gap,
+    Health,
+    TargetState,
+    digest_of,
+)
 from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_without_verdict
 from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict
 from tests.core.cases import finding_of
@@ -427,7 +436,7 @@ def test_categories_come_from_a_closed_list(word: str, category: str) -> None:
 def test_findings_form_the_diagnosis_and_its_claims() -> None:
     second = finding_of("ConfigMapMissing", object=CONFIG, confidence=0.7, citations=(Citation("E3", "line two"),))
 
-    found = diagnose([finding_of(), second], Health.UNHEALTHY, EVIDENCE)
+    found = diagnose([finding_of(), second], TargetState(Health.UNHEALTHY), EVIDENCE)
 
     assert [(one.role, one.verdict) for one in found.checked.claims] == [
         (ClaimRole.ROOT_CAUSE, SUPPORTED),
@@ -439,7 +448,7 @@ def test_findings_form_the_diagnosis_and_its_claims() -> None:
 
 
 def test_a_finding_that_its_evidence_does_not_bear_loses_confidence() -> None:
-    found = diagnose([finding_of(citations=(Citation("E1", "Evicted"),))], Health.UNHEALTHY, EVIDENCE)
+    found = diagnose([finding_of(citations=(Citation("E1", "Evicted"),))], TargetState(Health.UNHEALTHY), EVIDENCE)
 
     assert found.confidence == 0.5
 
@@ -447,14 +456,14 @@ def test_a_finding_that_its_evidence_does_not_bear_loses_confidence() -> None:
 @pytest.mark.parametrize(
     ("findings", "health", "outcome", "confidence"),
     [
-        pytest.param([], Health.HEALTHY, "problem_resolved", 0.9, id="healthy"),
+        pytest.param([], Health.HEALTHY, "insufficient_data", None, id="healthy, and never seen otherwise"),
         pytest.param([], Health.UNKNOWN, "insufficient_data", None, id="unknown"),
         pytest.param([], Health.UNHEALTHY, "insufficient_data", None, id="unhealthy, no finding"),
         pytest.param([finding_of(act=False)], Health.UNHEALTHY, "not_actionable", 0.95, id="nobody should act"),
     ],
 )
 def test_no_finding_to_act_on(findings: list[Finding], health: Health, outcome: str, confidence: float | None) -> None:
-    found = diagnose(findings, health, EVIDENCE, gaps=[Gap("events", "Forbidden")])
+    found = diagnose(findings, TargetState(health), EVIDENCE, gaps=[Gap("events", "Forbidden")])
 
     assert (found.outcome, found.confidence) == (outcome, confidence)
     assert found.summary
@@ -463,11 +472,13 @@ def test_no_finding_to_act_on(findings: list[Finding], health: Health, outcome: 
 def test_a_change_on_its_way_needs_nobody_unless_something_was_found() -> None:
     change = "Deployment/api: 1 of 2 pods are of the newest revision and 1 are ready"
 
-    found = diagnose([], Health.UNKNOWN, EVIDENCE, settling=change)
+    settling = TargetState(Health.UNKNOWN, settling=change)
+
+    found = diagnose([], settling, EVIDENCE)
 
     assert (found.outcome, found.actionable, found.confidence) == ("not_actionable", False, 0.9)
     assert change in found.summary
-    assert diagnose([finding_of()], Health.UNKNOWN, EVIDENCE, settling=change).outcome == "actionable"
+    assert diagnose([finding_of()], settling, EVIDENCE).outcome == "actionable"
 
 
 def a_pod(ready_since: str, **container: Any) -> dict[str, Any]:
@@ -482,24 +493,42 @@ def a_pod(ready_since: str, **container: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 
-def by_detectors(*objects: dict[str, Any], **more: Any) -> Diagnosis:
+def by_detectors(*objects: dict[str, Any], by_person: bool = False, **more: Any) -> Diagnosis:
     snapshot = snapshot_of({"objects": list(objects), **more})
-    return diagnose(detect(snapshot), health_of(snapshot), snapshot.evidence, recovered=has_recovered(snapshot))
+    return diagnose(detect(snapshot), target_state(snapshot), snapshot.evidence, snapshot.gaps, by_person=by_person)
 
 
 @pytest.mark.parametrize(
-    ("ready_since", "category"),
+    ("by_person", "ends"),
     [
-        pytest.param("2026-11-22T09:40:00Z", "Recovered", id="D05 ready since 20 minutes"),
-        pytest.param("2026-11-20T09:00:00Z", "Healthy", id="T46 ready since days"),
+        pytest.param(False, "ProblemResolved", id="D05 an alert about a pod that is ready since 20 minutes"),
+        pytest.param(True, "Inconclusive", id="a person who asks saw something"),
     ],
 )
-def test_what_is_healthy_now_needs_no_metrics_to_be_told(ready_since: str, category: str) -> None:
-    found = by_detectors(a_pod(ready_since))
+def test_a_problem_is_over_where_it_was_seen_and_no_person_asks(by_person: bool, ends: str) -> None:
+    found = by_detectors(a_pod("2026-11-22T09:40:00Z"), by_person=by_person)
 
     verdict = decide_outcome(merge_results(found), SelectionFacts(healthy=True))
-    assert (found.signal_type, found.outcome) == (category, "problem_resolved")
-    assert str(verdict.outcome) == "ProblemResolved"
+    assert str(verdict.outcome) == ends
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(a_pod("2026-11-20T09:00:00Z"), id="T46 ready since days"),
+        pytest.param(
+            a_pod("2026-11-22T09:40:10Z", state={"running": {"startedAt": "2026-11-22T09:40:00Z"}}),
+            id="ready ten seconds after its start",
+        ),
+    ],
+)
+def test_what_was_never_seen_unwell_did_not_become_well(pod: dict[str, Any]) -> None:
+    found = by_detectors(pod)
+
+    verdict = decide_outcome(merge_results(found), SelectionFacts(healthy=True))
+    assert (found.signal_type, str(verdict.outcome)) == ("Healthy", "Inconclusive")
+    assert "Kubernetes shows no fault" in found.summary
+    assert "became ready" not in found.summary
 
 
 @pytest.mark.parametrize(

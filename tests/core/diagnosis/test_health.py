@@ -8,7 +8,8 @@ import pytest
 
 from inquest.core.cluster.pods import status_word
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.diagnosis.health import concerned_pods, describe_settling, flags_of, health_of
+from inquest.core.diagnosis.health import concerned_pods, flags_of, health_of
+from inquest.core.diagnosis.target_state import describe_settling
 from inquest.core.evidence.evidence import Health
 from tests.core.diagnosis.detectors.support import snapshot_of
 

@@ -28,8 +28,8 @@ from inquest.core.cluster.context import ResourceContext
 from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.diagnosis.claims import check_claims
 from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
-from inquest.core.diagnosis.health import describe_settling, doubts_of, has_recovered
 from inquest.core.diagnosis.playbooks import SHOWN
+from inquest.core.diagnosis.target_state import target_state
 from inquest.core.evidence.evidence import CaseWarning, Evidence, Gap
 from inquest.core.history.lessons import memory_section
 from inquest.core.llm.conversation import (
@@ -114,18 +114,10 @@ def _out_of_scope(case: Case, view: Observed, ref: TargetRef) -> Step:
 
 
 def _by_detectors(case: Case) -> Diagnosis:
-    taken = snapshot_of(case)
-    recovered = has_recovered(taken.snapshot, case.opened.spec.signal.firing_time)
-    change = describe_settling(taken.snapshot)
-    return diagnose(
-        taken.findings,
-        taken.health,
-        case.evidence,
-        gaps_of(case),
-        recovered=recovered,
-        settling=change,
-        doubts=doubts_of(taken.snapshot),
-    )
+    taken, source = snapshot_of(case), case.opened.spec.signal.source
+    state = replace(target_state(taken.snapshot), health=taken.health)
+    is_manual = source.type is SourceType.MANUAL
+    return diagnose(taken.findings, state, case.evidence, gaps_of(case), by_person=is_manual)
 
 
 def _inquire(case: Case, view: Observed) -> Step:

@@ -14,7 +14,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import same_object
 from inquest.core.diagnosis.categories import UNKNOWN
 from inquest.core.diagnosis.claims import CheckedClaims, RawClaim, check_claims, overall_confidence
-from inquest.core.evidence.evidence import CaseWarning, Evidence, Finding, Gap, Health
+from inquest.core.evidence.evidence import CaseWarning, Evidence, Finding, Gap, Health, TargetState
 
 MAX_CAUSES: Final = 5
 MAX_FACTORS: Final = 10
@@ -137,26 +137,24 @@ def cause_from_finding(found: Finding) -> Cause:
 
 def diagnose(
     findings: Sequence[Finding],
-    health: Health,
-    evidence: Iterable[Evidence] = (),
+    seen: TargetState,
+    evidence: Sequence[Evidence] = (),
     gaps: Sequence[Gap] = (),
     *,
-    recovered: bool = False,
-    settling: str = "",
-    doubts: Sequence[str] = (),
+    by_person: bool = False,
 ) -> Diagnosis:
     """The diagnosis of `provider: none`: the findings, in their order, form the RCA and its claims.
 
-    `settling` is the change that is on its way with nothing wrong: it is real, and nobody should act. `doubts` say
-    what speaks against health though no object shows it.
+    Without a finding a problem is over only where the target was seen to be unwell and is well now, and no person asks:
+    who asks saw something, and an alert that fires says more than objects that look well.
     """
     if findings:
         return agreement_of_findings(findings, evidence)
-    if settling:
-        return _settling(settling)
-    if health is not Health.HEALTHY:
-        return _insufficient(gaps, doubts)
-    return _recovered() if recovered else _healthy()
+    if seen.settling:
+        return _settling(seen.settling)
+    if seen.health is not Health.HEALTHY:
+        return _insufficient(seen, gaps)
+    return _no_fault(seen, evidence, gaps) if by_person or not seen.recovered else _recovered(seen, gaps)
 
 
 def agreement_of_findings(findings: Sequence[Finding], evidence: Iterable[Evidence]) -> Diagnosis:
@@ -190,31 +188,53 @@ def _claims_of(findings: Sequence[Finding]) -> tuple[RawClaim, ...]:
     )
 
 
-def _healthy() -> Diagnosis:
+def _recovered(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
+    """Was unhealthy, is well now (behaviours, 13.1)."""
+    read = "" if gaps else ": every read was answered and nothing is wrong"
     return Diagnosis(
-        summary="No fault found: every read was answered and the target is healthy now",
-        signal_type="Healthy",
+        summary=f"The target became ready again and is healthy now{read} ({seen.recovered})",
+        signal_type="Recovered",
         confidence=HEALTHY_CONFIDENCE,
         outcome="problem_resolved",
     )
 
 
-def _recovered() -> Diagnosis:
-    """Was unhealthy, is well now (behaviours, 13.1)."""
-    summary = "The target became ready again and is healthy now: every read was answered and nothing is wrong"
-    return replace(_healthy(), summary=summary, signal_type="Recovered")
+def _no_fault(seen: TargetState, evidence: Sequence[Evidence], gaps: Sequence[Gap]) -> Diagnosis:
+    """Well as far as Kubernetes knows, and never seen to be otherwise."""
+    pods = "" if seen.pods is None else f", {seen.pods} pods of it among them"
+    return Diagnosis(
+        summary=f"Kubernetes shows no fault of the target: {len(evidence)} reads{pods} show nothing wrong"
+        f"{_failed(gaps)}. {NOT_SHOWN}",
+        signal_type="Healthy",
+        outcome="insufficient_data",
+    )
+
+
+NOT_SHOWN: Final = (
+    "It does not show requests, figures, or what happens inside a program: connect metrics (prometheus.url) and logs "
+    "(loki.url) with a model, or ask who raised this"
+)
 
 
 def _settling(change: str) -> Diagnosis:
     summary = f"A change is on its way and nothing is wrong with it: {change}"
-    return replace(_healthy(), summary=summary, outcome="not_actionable", actionable=False)
-
-
-def _insufficient(gaps: Sequence[Gap], doubts: Sequence[str] = ()) -> Diagnosis:
-    failed = f"; {len(gaps)} reads failed" if gaps else ""
-    why = f": {'; '.join(doubts)}"[:MAX_DOUBTS] if doubts else ""
     return Diagnosis(
-        summary=f"No detector found a cause, and the target is not known to be healthy{why}{failed}",
-        signal_type=UNKNOWN,
-        outcome="insufficient_data",
+        summary=summary,
+        signal_type="Healthy",
+        confidence=HEALTHY_CONFIDENCE,
+        outcome="not_actionable",
+        actionable=False,
     )
+
+
+def _insufficient(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
+    told = "; ".join((*seen.issues, *seen.doubts))[:MAX_DOUBTS]
+    if seen.issues:
+        summary = f"The target is not well, and no detector knows why: {told}"
+    else:
+        summary = "No detector found a cause, and the target is not known to be healthy" + (f": {told}" if told else "")
+    return Diagnosis(summary=summary + _failed(gaps), signal_type=UNKNOWN, outcome="insufficient_data")
+
+
+def _failed(gaps: Sequence[Gap]) -> str:
+    return f"; {len(gaps)} reads failed" if gaps else ""

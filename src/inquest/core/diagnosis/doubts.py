@@ -32,6 +32,15 @@ _ERROR: Final = re.compile(
     r"\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b|^[EF]\d{4} \d\d:|\[(?:error|crit|alert|emerg)\]"
     r"|(?i:\b(?:level|lvl|severity)\"?\s?[=:]\s?\"?(?:error|fatal|critical|panic)\b)"
 )
+_COMPLAINT: Final = re.compile(
+    r"\b(?:failed to|fails?|failure|refused|timed? ?out|unable to|can(?:no|')t|could not|denied|unavailable|unreachable"
+    r"|no route|no such host|deadlock|waiting for)\b",
+    re.IGNORECASE,
+)
+"""Words of trouble where no level says so."""
+_NONE: Final = re.compile(
+    r"\b(?:0|no|without) (?:errors?|failures?|failed)\b|\b(?:errors?|fail(?:ed|ures?))[=: ]+0\b", re.IGNORECASE
+)
 _STAMP: Final = re.compile(r"^\W{0,2}(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)")
 _CONTINUED: Final = re.compile(r"^(?:\s|at |Caused by|\.\.\.)")
 
@@ -53,15 +62,19 @@ def _of_words(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Iterator[
     names = {(pod.namespace, pod.name) for pod in pods}
     for log in snapshot.logs:
         if (log.namespace, log.pod) in names and not log.previous and tells_of_errors(snapshot, log):
-            yield f"the newest lines of Pod/{log.pod}, container {log.container}, are mostly errors"
+            yield f"the newest lines of Pod/{log.pod}, container {log.container}, mostly complain"
 
 
 def tells_of_errors(snapshot: Snapshot, log: LogTail) -> bool:
-    """Whether at least half of the newest lines are errors; what is older than the trouble does not count."""
+    """Whether at least half of the newest lines complain; what is older than the trouble does not count."""
     begin = (snapshot.since or snapshot.taken_at) - STALE
     spoken = [line for line in log.text.splitlines() if line.strip() and not _CONTINUED.match(line)][-NEWEST:]
-    errors = [line for line in spoken if _ERROR.search(line[:MAX_LINE]) and not _is_older(line, begin)]
+    errors = [line for line in spoken if _complains(line[:MAX_LINE]) and not _is_older(line, begin)]
     return len(errors) >= LEAST and 2 * len(errors) >= len(spoken)
+
+
+def _complains(line: str) -> bool:
+    return bool(_ERROR.search(line) or (_COMPLAINT.search(line) and not _NONE.search(line)))
 
 
 def _is_older(line: str, begin: datetime) -> bool:

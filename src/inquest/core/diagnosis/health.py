@@ -45,7 +45,9 @@ BYSTANDERS: Final = (NEIGHBOUR, "system", "cluster")
 _BESIDE: Final = (WITNESS, "namespace", "ingresses", "service accounts", "config map", "source", "remaining", "text")
 """Reads about the target that its health does not rest on (behaviours, section 6.1, has those that it does)."""
 _WELL: Final = frozenset({"Running", "Completed", "Succeeded"})
-_WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
+HELD: Final = ("paused", "suspend")
+"""Fields by which somebody keeps a controller from its work."""
+WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
 
 
 @dataclass(frozen=True)
@@ -73,79 +75,51 @@ def health_of(snapshot: Snapshot) -> Health:
 
 
 def doubts_of(snapshot: Snapshot) -> tuple[str, ...]:
-    """What speaks against health though no object shows it, in words."""
-    return find_doubts(snapshot, concerned_pods(snapshot))
-
-
-def has_recovered(snapshot: Snapshot, since: datetime | None = None) -> bool:
-    """Whether what is healthy now was not so a while ago: it became ready, or was warned about, since then."""
-    begin = min(snapshot.taken_at - WINDOW, since or snapshot.taken_at)
+    """What speaks against health though no object says that anything is wrong, in words."""
     pods = concerned_pods(snapshot)
-    names = _names_of(snapshot, pods)
-    warned = (event.object for event in snapshot.of_kind("Event") if event.object.get("type") == "Warning")
-    moments = [_well_since(pods), *(event_moment(event) for event in warned if _subject(event) in names)]
-    return any(at is not None and at >= begin for at in moments)
+    return (*_unmet(snapshot, pods), *find_doubts(snapshot, pods))
 
 
-def describe_settling(snapshot: Snapshot) -> str:
-    """The rollout or scaling of the target that is on its way with nothing wrong, in words; empty where there is none.
-
-    Its pods are within the first minute of a start, and no warning is about anything else.
-    """
-    flags, pods = flags_of(snapshot), concerned_pods(snapshot)
-    if flags.issues or not flags.complete:
-        return ""
-    names = _names_of(snapshot, pods)
-    warned = [event for event in snapshot.of_kind("Event") if _counts(event.object, names, _well_since(pods))]
-    if not all(_is_of_start(event.object, snapshot) for event in warned):
-        return ""
-    concern = _Concern(snapshot, pods)
-    changing = (
-        f"{seen.kind}/{seen.name}: {text}"
-        for seen in snapshot.of_kind(*_WORKLOADS)
-        if concern.holds(seen) and not _is_told_above(seen, snapshot) and (text := _on_its_way(seen.object))
-    )
-    return next(changing, "")
+def _unmet(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]:
+    """What is asked for and not there, at once and for whatever reason: held back, switched off, not begun."""
+    target, concern = snapshot.target, Concern(snapshot, pods)
+    if snapshot.proves_absent(target):
+        yield f"{target.display} does not exist"
+    for seen in snapshot.of_kind(*WORKLOADS, "CronJob", "Job"):
+        spec, (wanted, ready) = seen.object.get("spec") or {}, counted(seen.object)
+        if seen.kind in WORKLOADS and ready < wanted and concern.holds(seen) and not is_told_above(seen, snapshot):
+            yield f"{seen.kind}/{seen.name}: {ready} of {wanted} pods are ready"
+        if concern.is_family(seen) and (held := next((word for word in HELD if spec.get(word) is True), "")):
+            yield f"{seen.kind}/{seen.name} is held back: spec.{held} is true"
+    service = snapshot.find(target) if target.kind == "Service" else None
+    if service is not None and (service.object.get("spec") or {}).get("selector") and not pods:
+        yield f"no pod stands behind {target.display}"
+    for service in snapshot.of_kind("Service"):
+        if concern.holds(service):
+            yield from _unheard(service, [pod for pod in pods if is_selected(pod.object, service.object)])
 
 
-def _on_its_way(workload: Json) -> str:
-    """How far its controller has come with what was asked of it; empty where it is done, held, or did not look yet."""
-    metadata, status = workload.get("metadata") or {}, workload.get("status") or {}
-    wanted, ready = _counted(workload)
-    new = int(status.get("updatedNumberScheduled") or status.get("updatedReplicas") or 0)
-    unseen = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
-    is_done = ready >= wanted and new >= wanted and int(status.get("replicas") or 0) <= wanted
-    if unseen or is_done or not wanted or _is_held(workload.get("spec") or {}):
-        return ""
-    return f"{new} of {wanted} pods are of the newest revision and {ready} are ready"
-
-
-def _is_held(spec: Json) -> bool:
-    """Its owner keeps it from going on by itself."""
-    strategy = spec.get("updateStrategy") or {}
-    partition = (strategy.get("rollingUpdate") or {}).get("partition")
-    return bool(spec.get("paused") or strategy.get("type") == "OnDelete" or partition)
-
-
-def _is_of_start(event: Json, snapshot: Snapshot) -> bool:
-    """A probe that was not answered yet by a container that never ended, or not any more by a pod that is gone."""
-    kind, name = _subject(event)
-    pod = next((pod.object for pod in snapshot.of_kind("Pod") if pod.name == name), {})
-    ended = (each.get("restartCount") for each in all_statuses(pod.get("status") or {}))
-    return (event.get("reason"), kind) == ("Unhealthy", "Pod") and not any(ended)
+def _unheard(service: ObservedObject, pods: Sequence[ObservedObject]) -> Iterator[str]:
+    """Ports of a Service that no container names, where every container behind it names its ports."""
+    containers = [each for pod in pods for each in (pod.object.get("spec") or {}).get("containers") or ()]
+    named = [{port.get("containerPort") for port in each.get("ports") or ()} for each in containers]
+    for port in (service.object.get("spec") or {}).get("ports") or () if named and all(named) else ():
+        to = port.get("targetPort", port.get("port"))
+        if isinstance(to, int) and to not in set().union(*named):
+            yield f"Service/{service.name} sends to port {to}, which no container behind it names"
 
 
 def flags_of(snapshot: Snapshot) -> Flags:
     pods = concerned_pods(snapshot)
     words = [status_word(pod.object) for pod in pods]
-    names = _names_of(snapshot, pods)
+    names = names_of(snapshot, pods)
     unanswered = [gap.what for gap in snapshot.gaps]
     unread = any(what.startswith("pods") for what in unanswered)
     past = {(pod.namespace, pod.name) for pod in pods if _is_past(pod.object, snapshot)}
     return Flags(
         has_issues=any(word not in _WELL for word in words),
         issues=tuple(_issues(snapshot, pods)),
-        has_warnings=any(_counts(event.object, names, _well_since(pods)) for event in snapshot.of_kind("Event")),
+        has_warnings=any(counts_against(event.object, names, well_since(pods)) for event in snapshot.of_kind("Event")),
         pod_count=None if unread and not pods else len(pods),
         pod_count_exact=not unread and not any(name.startswith("pods") for name in snapshot.cut),
         complete=not any(_tells(what) and not _is_of_past(what, past) for what in (*unanswered, *snapshot.cut)),
@@ -191,10 +165,10 @@ def _issues(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]
     for pod in pods:
         if not _is_past(pod.object, snapshot):
             yield from _pod_issues(pod.object, snapshot)
-    concern = _Concern(snapshot, pods)
+    concern = Concern(snapshot, pods)
     for seen in snapshot.objects:
         rule = _RULES.get(seen.kind)
-        if rule is None or _is_told_above(seen, snapshot) or _waits_for_its_first_pod(seen, snapshot):
+        if rule is None or is_told_above(seen, snapshot) or _waits_for_its_first_pod(seen, snapshot):
             continue
         if (text := rule(seen.object, snapshot.taken_at)) and concern.holds(seen):
             yield f"{seen.kind}/{seen.name}: {text}"
@@ -207,7 +181,7 @@ def _issues(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]
             yield f"Node/{name}: does not exist"
 
 
-class _Concern:
+class Concern:
     """Which objects of the bag the target's health depends on; a sick neighbour is not the target's illness."""
 
     def __init__(self, snapshot: Snapshot, pods: Sequence[ObservedObject]) -> None:
@@ -222,7 +196,7 @@ class _Concern:
     def holds(self, seen: ObservedObject) -> bool:
         if self._is_of_target(seen):
             return True
-        return _CONCERNS.get(seen.kind, _Concern._is_controlled)(self, seen)
+        return _CONCERNS.get(seen.kind, Concern._is_controlled)(self, seen)
 
     def is_family(self, seen: ObservedObject) -> bool:
         """The target or an owner of it."""
@@ -268,11 +242,11 @@ class _Concern:
 
 
 _CONCERNS: Final = {
-    "PersistentVolumeClaim": _Concern._is_mounted,
-    "Node": _Concern._is_used,
-    "HorizontalPodAutoscaler": _Concern._scales,
-    "ResourceQuota": _Concern._limits,
-    "Service": _Concern._serves,
+    "PersistentVolumeClaim": Concern._is_mounted,
+    "Node": Concern._is_used,
+    "HorizontalPodAutoscaler": Concern._scales,
+    "ResourceQuota": Concern._limits,
+    "Service": Concern._serves,
 }
 
 
@@ -293,11 +267,11 @@ def _is_left_over(pod: Json, owner: ObservedObject, snapshot: Snapshot) -> bool:
     ends += [parse_time(each.get("lastTransitionTime")) for each in status.get("conditions") or () if not any(ends)]
     known = [at for at in ends if at]
     is_old = bool(known) and snapshot.taken_at - max(known) > WINDOW
-    return status.get("phase") == "Failed" and is_old and owner.kind in _WORKLOADS and _has_all(owner.object)
+    return status.get("phase") == "Failed" and is_old and owner.kind in WORKLOADS and _has_all(owner.object)
 
 
 def _has_all(workload: Json) -> bool:
-    wanted, ready = _counted(workload)
+    wanted, ready = counted(workload)
     return ready >= wanted > 0
 
 
@@ -321,7 +295,7 @@ def _controller(snapshot: Snapshot, found: Json) -> ObservedObject | None:
     )
 
 
-def _is_told_above(seen: ObservedObject, snapshot: Snapshot) -> bool:
+def is_told_above(seen: ObservedObject, snapshot: Snapshot) -> bool:
     """A revision's Deployment says how many are ready, and since when."""
     return seen.kind == "ReplicaSet" and _controller(snapshot, seen.object) is not None
 
@@ -364,14 +338,14 @@ def _is_unready(status: Json, now: datetime) -> bool:
 
 def _workload_issue(found: Json, now: datetime) -> str:
     """Old revisions want nothing, so a ReplicaSet counts only for what it wants now."""
-    wanted, ready = _counted(found)
+    wanted, ready = counted(found)
     progress = condition_of(found.get("status") or {}, "Progressing")
     if progress.get("status") == "False":
         return f"Progressing is False ({progress.get('reason', 'no reason')})"
     return f"{ready} of {wanted} ready" if ready < wanted and _is_settled(found, now) else ""
 
 
-def _counted(found: Json) -> tuple[int, int]:
+def counted(found: Json) -> tuple[int, int]:
     """How many pods a workload wants, and how many of them are ready."""
     spec, status = found.get("spec") or {}, found.get("status") or {}
     wanted = status.get("desiredNumberScheduled") if found.get("kind") == "DaemonSet" else spec.get("replicas", 1)
@@ -438,7 +412,7 @@ def _reaches(used: Any, limit: Any) -> bool:
     return top is not None and now is not None and now >= top
 
 
-def _service_issues(snapshot: Snapshot, concern: _Concern) -> Iterator[str]:
+def _service_issues(snapshot: Snapshot, concern: Concern) -> Iterator[str]:
     """A Service whose slices were read and hold no ready endpoint; the target's own without its address."""
     for service in snapshot.of_kind("Service"):
         if concern.is_family(service) and lacks_address(service.object, snapshot.taken_at):
@@ -467,7 +441,7 @@ def _has_ready(found: Json) -> bool:
 
 
 _RULES: Final = {
-    **dict.fromkeys(_WORKLOADS, _workload_issue),
+    **dict.fromkeys(WORKLOADS, _workload_issue),
     "PersistentVolumeClaim": _claim_issue,
     "Node": _node_issue,
     "HorizontalPodAutoscaler": _autoscaler_issue,
@@ -505,9 +479,9 @@ SETTLING: Final = timedelta(minutes=2)
 """The last warnings of a start are counted up while it ends."""
 
 
-def _counts(event: Json, names: Collection[Step], well_since: datetime | None) -> bool:
+def counts_against(event: Json, names: Collection[Step], well_since: datetime | None) -> bool:
     """A Warning about the target that is not older than its recovery: "was" is not "is"."""
-    if event.get("type") != "Warning" or _subject(event) not in names:
+    if event.get("type") != "Warning" or subject_of(event) not in names:
         return False
     at = event_moment(event)
     return well_since is None or at is None or at > well_since + SETTLING
@@ -515,15 +489,15 @@ def _counts(event: Json, names: Collection[Step], well_since: datetime | None) -
 
 def is_about(event: Json, snapshot: Snapshot) -> bool:
     """Whether an Event names the target, an owner of it, or something between them and their pods."""
-    return _subject(event) in _names_of(snapshot, concerned_pods(snapshot))
+    return subject_of(event) in names_of(snapshot, concerned_pods(snapshot))
 
 
-def _subject(event: Json) -> tuple[Any, Any]:
+def subject_of(event: Json) -> tuple[Any, Any]:
     about = event.get("involvedObject") or event.get("regarding") or {}
     return (about.get("kind"), about.get("name"))
 
 
-def _names_of(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> set[Step]:
+def names_of(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> set[Step]:
     look = look_in(snapshot)
     names = {(ref.kind, ref.name) for ref in (snapshot.target, snapshot.root, *snapshot.chain)}
     owners = ((seen, controller_of(seen.object)) for seen in snapshot.of_kind("ReplicaSet", "Job"))
@@ -531,7 +505,7 @@ def _names_of(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> set[Step]:
     return names | made | {step for pod in pods for step in owner_lineage(pod.object, look)}
 
 
-def _well_since(pods: Sequence[ObservedObject]) -> datetime | None:
+def well_since(pods: Sequence[ObservedObject]) -> datetime | None:
     """When the last pod became ready, None while one is not."""
     statuses = [pod.object.get("status") or {} for pod in pods]
     ready = [condition_of(status, "Ready") for status in statuses if is_true(status, "Ready")]

@@ -162,6 +162,22 @@ class Health(StrEnum):
     UNKNOWN = "Unknown"
 
 
+@dataclass(frozen=True)
+class TargetState:
+    """What the objects say of the target, beside the findings."""
+
+    health: Health
+    issues: tuple[str, ...] = ()
+    """What is wrong with it, as sentences."""
+    doubts: tuple[str, ...] = ()
+    """What speaks against health though no object says so."""
+    recovered: str = ""
+    """When and where it was seen to be unwell since the trouble began; empty where it never was."""
+    settling: str = ""
+    """The change of it that is on its way with nothing wrong."""
+    pods: int | None = None
+
+
 def digest_of(text: str) -> str:
     """SHA-256 with prefix over the UTF-8 bytes."""
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,142 @@
+"""What the objects say of the target beside the findings: is it well, was it unwell, is it changing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from inquest.core.cluster.objects import WINDOW, event_moment, parse_time
+from inquest.core.cluster.pods import all_statuses, ended_word, state_of
+from inquest.core.diagnosis.health import (
+    UNREADY_GRACE,
+    WORKLOADS,
+    Concern,
+    concerned_pods,
+    counted,
+    counts_against,
+    doubts_of,
+    flags_of,
+    health_of,
+    is_told_above,
+    names_of,
+    subject_of,
+    well_since,
+)
+from inquest.core.evidence.evidence import Json, ObservedObject, TargetState
+from inquest.core.evidence.snapshot import Snapshot
+
+
+def target_state(snapshot: Snapshot) -> TargetState:
+    """All of it, from one snapshot."""
+    flags = flags_of(snapshot)
+    return TargetState(
+        health=health_of(snapshot),
+        issues=flags.issues,
+        doubts=doubts_of(snapshot),
+        recovered=next(_unwell_times(snapshot), ""),
+        settling=describe_settling(snapshot),
+        pods=flags.pod_count,
+    )
+
+
+# --- was it unwell ----------------------------------------------------------------------------------------------
+
+
+def _unwell_times(snapshot: Snapshot) -> Iterator[str]:
+    """What shows that it was unwell since the trouble began: a warning, an end, a time that it was not ready.
+
+    That a pod became ready within moments of its start shows no such time.
+    """
+    begin = min(snapshot.taken_at - WINDOW, snapshot.since or snapshot.taken_at)
+    pods = concerned_pods(snapshot)
+    names = names_of(snapshot, pods)
+    for event in snapshot.of_kind("Event"):
+        at = event_moment(event.object)
+        if event.object.get("type") == "Warning" and subject_of(event.object) in names and at and at >= begin:
+            yield f"warning {event.object.get('reason')} at {at:%H:%M}"
+    for pod in pods:
+        yield from _of_pod(pod, begin, snapshot.since)
+    concern = Concern(snapshot, pods)
+    for seen in snapshot.of_kind(*WORKLOADS, "Node", "Job"):
+        if seen.kind == "Job" and not (seen.object.get("status") or {}).get("failed"):
+            continue
+        if concern.holds(seen):
+            yield from _became(seen, ("Available", "Ready", "Complete"), begin, _born(seen.object))
+
+
+def _of_pod(pod: ObservedObject, begin: datetime, since: datetime | None) -> Iterator[str]:
+    statuses = [*all_statuses(pod.object.get("status") or {})]
+    for each in statuses:
+        ended = state_of(each, "terminated", last=True)
+        at = parse_time(ended.get("finishedAt"))
+        if at and at >= begin:
+            yield f"container {each.get('name')} of Pod/{pod.name} ended with {ended_word(ended)} at {at:%H:%M}"
+    started = [at for each in statuses if (at := parse_time(state_of(each, "running").get("startedAt")))]
+    yield from _became(pod, ("Ready",), begin, max(started, default=_born(pod.object)))
+    born = _born(pod.object)
+    if since and born and born >= since:
+        yield f"Pod/{pod.name} was made at {born:%H:%M}, after the trouble began"
+
+
+def _became(seen: ObservedObject, types: tuple[str, ...], begin: datetime, started: datetime | None) -> Iterator[str]:
+    """A good condition that came later than a start takes."""
+    for each in (seen.object.get("status") or {}).get("conditions") or ():
+        at = parse_time(each.get("lastTransitionTime"))
+        is_good = each.get("type") in types and each.get("status") == "True"
+        if is_good and at and at >= begin and (started is None or at - started > UNREADY_GRACE):
+            yield f"{seen.kind}/{seen.name} became {each['type']} at {at:%H:%M}"
+
+
+def _born(found: Json) -> datetime | None:
+    return parse_time((found.get("metadata") or {}).get("creationTimestamp"))
+
+
+# --- is it changing ---------------------------------------------------------------------------------------------
+
+
+def describe_settling(snapshot: Snapshot) -> str:
+    """The rollout or scaling of the target that is on its way with nothing wrong, in words; empty where there is none.
+
+    Its pods are within the first minute of a start, and no warning is about anything else.
+    """
+    flags, pods = flags_of(snapshot), concerned_pods(snapshot)
+    if flags.issues or not flags.complete:
+        return ""
+    names = names_of(snapshot, pods)
+    warned = [event for event in snapshot.of_kind("Event") if counts_against(event.object, names, well_since(pods))]
+    if not all(_is_of_start(event.object, snapshot) for event in warned):
+        return ""
+    concern = Concern(snapshot, pods)
+    changing = (
+        f"{seen.kind}/{seen.name}: {text}"
+        for seen in snapshot.of_kind(*WORKLOADS)
+        if concern.holds(seen) and not is_told_above(seen, snapshot) and (text := _on_its_way(seen.object))
+    )
+    return next(changing, "")
+
+
+def _on_its_way(workload: Json) -> str:
+    """How far its controller has come with what was asked of it; empty where it is done, held, or did not look yet."""
+    metadata, status = workload.get("metadata") or {}, workload.get("status") or {}
+    wanted, ready = counted(workload)
+    new = int(status.get("updatedNumberScheduled") or status.get("updatedReplicas") or 0)
+    unseen = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
+    is_done = ready >= wanted and new >= wanted and int(status.get("replicas") or 0) <= wanted
+    if unseen or is_done or not wanted or _is_held(workload.get("spec") or {}):
+        return ""
+    return f"{new} of {wanted} pods are of the newest revision and {ready} are ready"
+
+
+def _is_held(spec: Json) -> bool:
+    """Its owner keeps it from going on by itself."""
+    strategy = spec.get("updateStrategy") or {}
+    partition = (strategy.get("rollingUpdate") or {}).get("partition")
+    return bool(spec.get("paused") or strategy.get("type") == "OnDelete" or partition)
+
+
+def _is_of_start(event: Json, snapshot: Snapshot) -> bool:
+    """A probe that was not answered yet by a container that never ended, or not any more by a pod that is gone."""
+    kind, name = subject_of(event)
+    pod = next((pod.object for pod in snapshot.of_kind("Pod") if pod.name == name), {})
+    ended = (each.get("restartCount") for each in all_statuses(pod.get("status") or {}))
+    return (event.get("reason"), kind) == ("Unhealthy", "Pod") and not any(ended)
