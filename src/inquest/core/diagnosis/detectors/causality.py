@@ -110,6 +110,11 @@ def _same_container(cause: Finding, symptom: Finding, where: Links) -> bool:
     return _same_workload(cause, symptom, where) and (not one or not other or one == other)
 
 
+def _surer_of_container(cause: Finding, symptom: Finding, where: Links) -> bool:
+    """That a probe asks where nobody answers is seen in the objects: a guess at slowness does not explain it away."""
+    return cause.confidence >= symptom.confidence and _same_container(cause, symptom, where)
+
+
 def _same_process(cause: Finding, symptom: Finding, where: Links) -> bool:
     """Both were seen of one container of one pod, whatever object they blame."""
     names = [(found.facts.get("pod"), found.facts.get("container")) for found in (cause, symptom)]
@@ -295,7 +300,7 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         "what is killed or slow fails its probes",
         words("OOMKilled", "CPUThrottled", "MemoryLeaking", "Overloaded", "DiskFull"),
         PROBES,
-        _same_container,
+        _surer_of_container,
     ),
     Relation("a wrong setting is why a call fails", WIRING | MISSING, FAR | {"DNSFailing"}, _same_container),
     Relation("a call that fails is why it ends", FAR, CRASHES | _READINESS, _same_container),
