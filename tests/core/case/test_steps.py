@@ -778,10 +778,14 @@ def test_what_a_person_chose_is_no_surer_than_the_diagnosis() -> None:
     assert step.reply.choice.confidence == diagnosed.diagnosis.confidence
 
 
-@pytest.mark.parametrize("settings", [{}, MODEL], ids=["no model", "a model"])
-def test_a_choice_that_does_not_hold_is_told_once_and_reviewed(settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "world",
+    [World(), World(MODEL), World(findings=(), health=Health.UNKNOWN)],
+    ids=["no model", "a model", "nothing is known of the target"],
+)
+def test_a_choice_that_does_not_hold_is_told_once_and_reviewed(world: World) -> None:
     replies = iter([cases.submitted()])
-    world = World(settings, wish=WISH, validations=iter([cases.invalid()]), replies=replies)
+    world = replace(world, wish=WISH, validations=iter([cases.invalid()]), replies=replies)
 
     names, case = walked(world, view())
 

@@ -281,7 +281,8 @@ def wished(case: Case, view: Observed, wish: ChosenWorkflow, filters: CatalogueF
     merged, seen = merged_of(case, tried.reply, tried.cautions), selection_facts(case)
     if tried.validation.valid:
         return BindProposal(outcome.decide_wished(merged, seen), tried)
-    refused = outcome.decide_outcome(merged, replace(seen, exhausted=True))
+    # What is wrong with the choice ends it, however little is known of the target.
+    refused = outcome.decide_outcome(replace(merged, outcome=""), replace(seen, exhausted=True))
     return RecordFact(facts.Closed(refused, view.now))
 
 
