@@ -30,7 +30,8 @@ from inquest.api.types import SourceType
 from inquest.core.cluster.relations import is_selected
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.registry import examine
-from inquest.core.diagnosis.diagnosis import Cause, Diagnosis, diagnose
+from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
+from inquest.core.diagnosis.health import health_of
 from inquest.core.diagnosis.question import about
 from inquest.core.diagnosis.target_state import target_state
 from inquest.core.evidence.evidence import Gap, Json
@@ -132,7 +133,7 @@ def diagnosed(seen: Snapshot, case: RecordedCase) -> Diagnosis:
     found, failed = examine(seen)
     return diagnose(
         found.findings,
-        target_state(seen),
+        target_state(seen, health_of(seen)),
         seen.evidence,
         (*seen.gaps, *failed),
         by_person=case.signal.spec.source.type is SourceType.MANUAL,
@@ -175,12 +176,8 @@ async def _cell(
     if expected.cause is None and target.kind == "Namespace" and told.causes and told.outcome not in CALM:
         # The stranger is in the namespace that was asked about, where nothing else is wrong: naming it is right.
         strangers = {str(one["metadata"]["name"]) for one in beside.objects[len(case.objects) :]}
-        return RIGHT if any(_blames(told.causes[0], name) for name in strangers) else TURNED
+        return RIGHT if told.causes[0].object.name.startswith(tuple(strangers)) else TURNED
     return letter(expected, told)
-
-
-def _blames(cause: Cause, stranger: str) -> bool:
-    return cause.object.name == stranger or f"/{stranger}" in " ".join(cause.explains)
 
 
 # --- less evidence, and other names -------------------------------------------------------------------------------
@@ -314,12 +311,14 @@ def names_of_cases() -> list[str]:
 
 def shares(rows: Iterable[Row]) -> list[list[Counter[str]]]:
     """How often which letter came, by question and by what stood beside."""
-    found = [[Counter[str]() for _ in HERRINGS] for _ in QUESTIONS]
-    for row in rows:
-        for question, part in enumerate(row.cells.split(" ")):
-            for herring, said in enumerate(part):
-                found[question][herring][said] += said != NO_QUESTION
-    return found
+    parts = [row.cells.split(" ") for row in rows]
+    return [
+        [
+            Counter(each[question][herring] for each in parts if each[question] != NO_QUESTION * len(HERRINGS))
+            for herring in range(len(HERRINGS))
+        ]
+        for question in range(len(QUESTIONS))
+    ]
 
 
 def main() -> int:

@@ -400,7 +400,7 @@ class InvestigationStatus(StatusBase):
     findings: Annotated[tuple[FindingEntry, ...], Field(max_length=24)] = ()
     """What the detectors concluded."""
     observations: Annotated[tuple[Text500, ...], Field(max_length=3)] = ()
-    """What the detectors saw beside it, with no link to the target; never a cause."""
+    """What else the detectors saw, and what is no cause of it."""
     playbooks: Annotated[tuple[Text63, ...], Field(max_length=10, json_schema_extra=SET), Unique] = ()
     """Playbooks that were put into the prompt."""
     evidence: Annotated[tuple[EvidenceEntry, ...], Field(max_length=64, json_schema_extra=keyed_by("id"))] = ()

@@ -18,7 +18,7 @@ def explanation_of(told: CaseObjects) -> tuple[Section, ...]:
         Section("Why this cause", _cause(told)),
         Section("What it rests on", tuple(_proof(told))),
         Section("What was ruled out", tuple(_ruled_out(told))),
-        Section("What was seen beside it, with no link to it", text_nodes(*told.status.observations)),
+        Section("What else was seen, and is no cause", text_nodes(*told.status.observations)),
         Section("What could not be read", tuple(Node(f"{gap.what}: {gap.why}") for gap in told.status.gaps)),
         Section("Why this workflow", tuple(_workflow(told))),
         Section("Why a person was asked" if _asks(told) else "Why nobody was asked", tuple(_ruling(told))),

@@ -615,7 +615,7 @@ def found(act: bool = True) -> Finding:
 @pytest.mark.parametrize(
     ("rca", "healthy", "expected"),
     [
-        (diagnose([], TargetState(Health.HEALTHY, recovered="ready at 10:00")), True, (2, "Completed")),
+        (diagnose([], TargetState(Health.HEALTHY, unwell_before="ready at 10:00")), True, (2, "Completed")),
         (diagnose([], TargetState(Health.HEALTHY)), True, (3, "Completed")),
         (diagnose([], TargetState(Health.UNKNOWN)), False, (3, "Completed")),
         (diagnose([found(act=False)], TargetState(Health.UNHEALTHY)), False, (9, "Completed")),

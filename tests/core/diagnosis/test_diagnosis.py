@@ -25,6 +25,7 @@ from inquest.core.diagnosis.claims import (
 )
 from inquest.core.diagnosis.detectors.registry import detect
 from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
+from inquest.core.diagnosis.health import health_of
 from inquest.core.diagnosis.target_state import target_state
 from inquest.core.evidence.evidence import (
     Citation,
@@ -495,7 +496,13 @@ def a_pod(ready_since: str, **container: Any) -> dict[str, Any]:
 
 def by_detectors(*objects: dict[str, Any], by_person: bool = False, **more: Any) -> Diagnosis:
     snapshot = snapshot_of({"objects": list(objects), **more})
-    return diagnose(detect(snapshot), target_state(snapshot), snapshot.evidence, snapshot.gaps, by_person=by_person)
+    return diagnose(
+        detect(snapshot),
+        target_state(snapshot, health_of(snapshot)),
+        snapshot.evidence,
+        snapshot.gaps,
+        by_person=by_person,
+    )
 
 
 @pytest.mark.parametrize(
@@ -528,7 +535,7 @@ def test_what_was_never_seen_unwell_did_not_become_well(pod: dict[str, Any]) -> 
     verdict = decide_outcome(merge_results(found), SelectionFacts(healthy=True))
     assert (found.signal_type, str(verdict.outcome)) == ("Healthy", "Inconclusive")
     assert "Kubernetes shows no fault" in found.summary
-    assert "became ready" not in found.summary
+    assert "unwell" not in found.summary
 
 
 @pytest.mark.parametrize(

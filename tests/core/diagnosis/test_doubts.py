@@ -63,6 +63,10 @@ SPOKEN: dict[str, tuple[list[str], bool]] = {
     "errors of yesterday": (["2026-11-21T03:00:00Z ERROR x", "2026-11-21T03:00:01Z ERROR x"], True),
     "errors with an impossible time": (["2026-13-41T03:00:00Z ERROR x", "2026-13-41T03:00:00Z ERROR y"], False),
     "the word in a sentence": (["no error so far", "errors: 0"], True),
+    "complaints without a level": (["orders: dial tcp: connection refused"] * 3, False),
+    "a wait for a lock": (["waiting for the migration lock"] * 3, False),
+    "an idle server": (["waiting for connections", "waiting for jobs"], True),
+    "counts of none": (["10 sent, 0 failed", "failed=0 refused=0"], True),
 }
 
 
@@ -186,3 +190,40 @@ def test_a_figure_that_no_object_shows_is_not_called_healthy() -> None:
 
     assert health_of(calm) is Health.HEALTHY
     assert health_of(replace(calm, about_measures=True)) is Health.UNKNOWN
+
+
+# --- what is asked for and not there ------------------------------------------------------------------------------
+
+
+def web(**spec: Any) -> Found:
+    """A Deployment that was made a moment ago."""
+    meta = {"creationTimestamp": "2026-11-22T09:59:50Z"}
+    return made("Deployment", "web", api_version="apps/v1", metadata=meta, spec={"replicas": 1, **spec}, status={})
+
+
+def listening(*ports: int) -> Found:
+    return {**POD, "spec": {"containers": [{"name": "app", "ports": [{"containerPort": port} for port in ports]}]}}
+
+
+def sending(to: int) -> Found:
+    return made("Service", "web", spec={"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": to}]})
+
+
+WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "shop"}
+IN_FRONT = {"apiVersion": "v1", "kind": "Service", "name": "web", "namespace": "shop"}
+UNMET: dict[str, tuple[dict[str, Any], str]] = {
+    "fewer ready than wanted": ({"objects": [web()], "target": WEB}, "Deployment/web: 0 of 1 pods are ready"),
+    "none is wanted": ({"objects": [web(replicas=0)], "target": WEB}, ""),
+    "paused": ({"objects": [web(replicas=0, paused=True)], "target": WEB}, "spec.paused is true"),
+    "no pod behind a Service": ({"objects": [SERVICE], "target": IN_FRONT}, "no pod stands behind Service/web"),
+    "a port that no container names": ({"objects": [listening(9090), sending(8080)]}, "sends to port 8080"),
+    "a port that one names": ({"objects": [listening(8080, 9090), sending(8080)]}, ""),
+    "containers that name no port": ({"objects": [listening(), sending(8080)]}, ""),
+}
+
+
+@pytest.mark.parametrize(("case", "told"), UNMET.values(), ids=UNMET.keys())
+def test_what_is_asked_for_and_not_there_is_a_doubt(case: dict[str, Any], told: str) -> None:
+    found = doubts_of(snapshot_of(case))
+
+    assert (len(found) == 1 and told in found[0]) if told else not found

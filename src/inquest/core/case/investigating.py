@@ -115,7 +115,7 @@ def _out_of_scope(case: Case, view: Observed, ref: TargetRef) -> Step:
 
 def _by_detectors(case: Case) -> Diagnosis:
     taken, source = snapshot_of(case), case.opened.spec.signal.source
-    state = replace(target_state(taken.snapshot), health=taken.health)
+    state = target_state(taken.snapshot, taken.health)
     is_manual = source.type is SourceType.MANUAL
     return diagnose(taken.findings, state, case.evidence, gaps_of(case), by_person=is_manual)
 

@@ -14,7 +14,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import same_object
 from inquest.core.diagnosis.categories import UNKNOWN
 from inquest.core.diagnosis.claims import CheckedClaims, RawClaim, check_claims, overall_confidence
-from inquest.core.evidence.evidence import CaseWarning, Evidence, Finding, Gap, Health, TargetState
+from inquest.core.evidence.evidence import CaseWarning, Evidence, EvidenceStatus, Finding, Gap, Health, TargetState
 
 MAX_CAUSES: Final = 5
 MAX_FACTORS: Final = 10
@@ -154,7 +154,7 @@ def diagnose(
         return _settling(seen.settling)
     if seen.health is not Health.HEALTHY:
         return _insufficient(seen, gaps)
-    return _no_fault(seen, evidence, gaps) if by_person or not seen.recovered else _recovered(seen, gaps)
+    return _no_fault(seen, evidence, gaps) if by_person or not seen.unwell_before else _recovered(seen, gaps)
 
 
 def agreement_of_findings(findings: Sequence[Finding], evidence: Iterable[Evidence]) -> Diagnosis:
@@ -192,7 +192,7 @@ def _recovered(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
     """Was unhealthy, is well now (behaviours, 13.1)."""
     read = "" if gaps else ": every read was answered and nothing is wrong"
     return Diagnosis(
-        summary=f"The target became ready again and is healthy now{read} ({seen.recovered})",
+        summary=f"The target was unwell and is healthy now{read} ({seen.unwell_before})",
         signal_type="Recovered",
         confidence=HEALTHY_CONFIDENCE,
         outcome="problem_resolved",
@@ -201,9 +201,10 @@ def _recovered(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
 
 def _no_fault(seen: TargetState, evidence: Sequence[Evidence], gaps: Sequence[Gap]) -> Diagnosis:
     """Well as far as Kubernetes knows, and never seen to be otherwise."""
+    answered = sum(one.status is not EvidenceStatus.GAP for one in evidence)
     pods = "" if seen.pods is None else f", {seen.pods} pods of it among them"
     return Diagnosis(
-        summary=f"Kubernetes shows no fault of the target: {len(evidence)} reads{pods} show nothing wrong"
+        summary=f"Kubernetes shows no fault of the target: {answered} reads{pods} show nothing wrong"
         f"{_failed(gaps)}. {NOT_SHOWN}",
         signal_type="Healthy",
         outcome="insufficient_data",

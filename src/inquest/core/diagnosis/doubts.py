@@ -34,7 +34,7 @@ _ERROR: Final = re.compile(
 )
 _COMPLAINT: Final = re.compile(
     r"\b(?:failed to|fails?|failure|refused|timed? ?out|unable to|can(?:no|')t|could not|denied|unavailable|unreachable"
-    r"|no route|no such host|deadlock|waiting for)\b",
+    r"|no route|no such host|deadlock|waiting (?:for|on) (?:\w+ ){0,3}lock)\b",
     re.IGNORECASE,
 )
 """Words of trouble where no level says so."""

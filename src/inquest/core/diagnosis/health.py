@@ -87,7 +87,8 @@ def _unmet(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]:
         yield f"{target.display} does not exist"
     for seen in snapshot.of_kind(*WORKLOADS, "CronJob", "Job"):
         spec, (wanted, ready) = seen.object.get("spec") or {}, counted(seen.object)
-        if seen.kind in WORKLOADS and ready < wanted and concern.holds(seen) and not is_told_above(seen, snapshot):
+        short = seen.kind in WORKLOADS and ready < wanted and not _workload_issue(seen.object, snapshot.taken_at)
+        if short and concern.holds(seen) and not is_told_above(seen, snapshot):
             yield f"{seen.kind}/{seen.name}: {ready} of {wanted} pods are ready"
         if concern.is_family(seen) and (held := next((word for word in HELD if spec.get(word) is True), "")):
             yield f"{seen.kind}/{seen.name} is held back: spec.{held} is true"
@@ -101,7 +102,8 @@ def _unmet(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]:
 
 def _unheard(service: ObservedObject, pods: Sequence[ObservedObject]) -> Iterator[str]:
     """Ports of a Service that no container names, where every container behind it names its ports."""
-    containers = [each for pod in pods for each in (pod.object.get("spec") or {}).get("containers") or ()]
+    specs = [pod.object.get("spec") or {} for pod in pods]
+    containers = [each for spec in specs for word in ("containers", "initContainers") for each in spec.get(word) or ()]
     named = [{port.get("containerPort") for port in each.get("ports") or ()} for each in containers]
     for port in (service.object.get("spec") or {}).get("ports") or () if named and all(named) else ():
         to = port.get("targetPort", port.get("port"))

@@ -16,24 +16,23 @@ from inquest.core.diagnosis.health import (
     counts_against,
     doubts_of,
     flags_of,
-    health_of,
     is_told_above,
     names_of,
     subject_of,
     well_since,
 )
-from inquest.core.evidence.evidence import Json, ObservedObject, TargetState
+from inquest.core.evidence.evidence import Health, Json, ObservedObject, TargetState
 from inquest.core.evidence.snapshot import Snapshot
 
 
-def target_state(snapshot: Snapshot) -> TargetState:
-    """All of it, from one snapshot."""
+def target_state(snapshot: Snapshot, health: Health) -> TargetState:
+    """All of it, from one snapshot and the health that it was found in."""
     flags = flags_of(snapshot)
     return TargetState(
-        health=health_of(snapshot),
+        health=health,
         issues=flags.issues,
         doubts=doubts_of(snapshot),
-        recovered=next(_unwell_times(snapshot), ""),
+        unwell_before=next(_unwell_times(snapshot), ""),
         settling=describe_settling(snapshot),
         pods=flags.pod_count,
     )

@@ -171,11 +171,12 @@ class TargetState:
     """What is wrong with it, as sentences."""
     doubts: tuple[str, ...] = ()
     """What speaks against health though no object says so."""
-    recovered: str = ""
+    unwell_before: str = ""
     """When and where it was seen to be unwell since the trouble began; empty where it never was."""
     settling: str = ""
     """The change of it that is on its way with nothing wrong."""
     pods: int | None = None
+    """Pods of the target; None where they could not be read."""
 
 
 def digest_of(text: str) -> str:

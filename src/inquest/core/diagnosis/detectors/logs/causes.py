@@ -51,12 +51,16 @@ NEAR_END: Final = 100
 _TOLERATED: Final = re.compile(
     r"fall(?:ing|s)? ?back|fallback|\boptional\b|\bignor(?:ed|ing)\b|non-?fatal|\bdegraded mode\b|using "
     r"(?:the )?(?:default|cache)"
-    r"|skipping|continuing without|deprecat"
-    r"|\b(?:otel|otlp|jaeger|zipkin|traces?|tracing|spans?|metrics|telemetry)\b.{0,30}\b(?:export|flush|upload)"
-    r"|\b(?:export|flush|upload)(?:er|ing|ed)?\b.{0,30}\b(?:otlp|traces?|spans?|metrics|telemetry)\b",
+    r"|skipping|continuing without|deprecat",
     re.IGNORECASE,
 )
-"""The application lives with it: it says so itself, or only what watches it does not hear from it."""
+"""The application says itself that it lives with it."""
+_TELEMETRY: Final = re.compile(
+    r"\b(?:otel|otlp|jaeger|zipkin|traces?|tracing|spans?|metrics|telemetry)\b.{0,30}\bexport"
+    r"|\bexport(?:er|ing|ed)?\b.{0,30}\b(?:otlp|traces?|spans?|metrics|telemetry)\b",
+    re.IGNORECASE,
+)
+"""Who watches it does not hear from it: it serves on, as long as it runs."""
 _RECOVERED: Final = re.compile(
     r"\b(?:connected|reconnected|connection (?:established|restored|recovered|ok)|recovered|resolved"
     r"|retry succeeded)\b",
@@ -92,7 +96,8 @@ def cause_of_end(view: LogView) -> LogCause | None:
 def cause_while_running(view: LogView, *, least: int, within: int) -> LogCause | None:
     """What a running container complains of again and again up to the end of its log; what its clients do is not."""
     lines = lines_of(view.log.text)
-    heard = (each for each in said_in(view.log.text) if each.kind in CURABLE and not _is_of_clients(view, each))
+    own = (each for each in said_in(view.log.text) if not _TELEMETRY.search(each.line))
+    heard = (each for each in own if each.kind in CURABLE and not _is_of_clients(view, each))
     said = [each for each in heard if not _is_over(each, lines)]
     kinds = [each.kind for each in said if each.index >= len(lines) - within]
     lasting = [each for each in said if each.kind in kinds and _count(said, each.kind) >= _LEAST.get(each.kind, least)]
