@@ -18,6 +18,7 @@ from hack.gen.docs import FOLDER, NOTE
 from hack.gen.files import reconcile
 from hack.scenarios.matrix import HERRINGS, QUESTIONS, RIGHT, TURNED, WEAKER, WELL, Row, shares, written
 from hack.scenarios.report import REPORT, compared, lines, part, read
+from hack.scenarios.silent import CONTROLS, FAULTS, Answer, answers
 from inquest.replay.case import read_case
 from inquest.replay.player import Result, case_folders, default_catalogue, open_player
 from inquest.replay.scoring import Share, Table, tabulate
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
     set_up_logging(level="warning", form="text", redact=str)
     results = asyncio.run(replayed())
-    text = page(results) + asked_otherwise(written()) + live()
+    text = page(results) + silent() + asked_otherwise(written()) + live()
     return reconcile({FOLDER / "scenarios.md": NOTE + text}, check=check)
 
 
@@ -110,6 +111,31 @@ def _first_sight() -> str:
 def _right_at_first(*, foreign: bool) -> str:
     those = [each for each in FIRST if each.foreign is foreign]
     return part(sum(each.at1 for each in those), sum(each.faults for each in those))
+
+
+def silent() -> str:
+    """The short cases: faults that no object shows, healthy workloads beside broken ones."""
+    faults, controls = answers(FAULTS), answers(CONTROLS)
+    said = Counter(each.letter for each in faults)
+    alarms = sum(each.letter == TURNED for each in controls)
+    return (
+        "\n# Faults that no object shows\n\nCases of a few lines under `tests/scenarios/silent`: a paused Deployment, "
+        "a wait for a lock, a Service that sends to another port, mostly after somebody restarted the pods. What "
+        "counts is that none is called resolved and that nobody else is blamed; `inquest` cannot name what the objects "
+        f"do not tell. Of {len(faults)} faults: {_letters(said)} (right, no cause named, called well, **turned**). Of "
+        f"{len(controls)} healthy workloads beside a broken one, {alarms} were blamed for it. At first sight it was "
+        f"{FIRST_SILENT}: a pod that was made since the trouble began counted as recovery, and it no longer does.\n\n"
+        "| case | asked about | named | ends |\n|---|---|---|---|\n"
+        f"{''.join(map(_short, faults))}"
+    )
+
+
+FIRST_SILENT: Final = "7, 8, 15, **0** of the faults and 0 of the healthy ones"
+
+
+def _short(one: Answer) -> str:
+    target = one.case.case.signal.spec.target
+    return f"| {one.case.name} | {target.kind}/{target.name} | {one.named or 'none'} | {one.told.outcome} |\n"
 
 
 def asked_otherwise(rows: Mapping[str, Row]) -> str:

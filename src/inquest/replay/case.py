@@ -181,10 +181,10 @@ def _objects(folder: Path) -> tuple[Json, ...]:
         if first[0] != one:
             text = f"{one['kind']} {metadata['name']} stands also in {first[1].path.name}, and is another one there"
             raise where.fault(text, *number)
-    return _with_uids([one for one, _ in found.values()])
+    return with_uids([one for one, _ in found.values()])
 
 
-def _with_uids(objects: Sequence[Json]) -> tuple[Json, ...]:
+def with_uids(objects: Sequence[Json]) -> tuple[Json, ...]:
     """Who writes by hand leaves uids out: an owner's is then the one that its child names, or follows from its name."""
     named: dict[tuple[str, str, str], Any] = {}
     for one in objects:

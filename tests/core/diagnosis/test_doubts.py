@@ -78,6 +78,13 @@ def test_a_target_whose_newest_words_are_errors_is_not_called_healthy(lines: lis
     assert bool(doubts_of(snapshot)) is not well
 
 
+@pytest.mark.parametrize(("phase", "well"), [("Running", True), ("Succeeded", False)])
+def test_one_complaint_counts_where_it_is_the_last_word(phase: str, well: bool) -> None:
+    pod = {**POD, "status": {**POD["status"], "phase": phase}}
+
+    assert bool(doubts_of(snapshot_of({"objects": [pod], **said("0 rows written: permission denied")}))) is not well
+
+
 @pytest.mark.parametrize(
     "log", [{"previous": True}, {"pod": "stranger"}], ids=["of the run before", "of somebody else"]
 )

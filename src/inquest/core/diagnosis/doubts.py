@@ -23,7 +23,7 @@ _WAYS: Final = (CARRIER, ROUTES, "ingresses", "cluster ingress classes")
 NEWEST: Final = 20
 """Lines from the end of a log that say how it is now."""
 LEAST: Final = 2
-"""Lines that have to tell of errors: one is an incident of its own."""
+"""Lines that have to tell of errors: one is an incident of its own, but for a program that ended with it."""
 STALE: Final = timedelta(hours=1)
 """Before the trouble: a line with an older time is not about it."""
 MAX_LINE: Final = 600
@@ -59,18 +59,23 @@ def find_doubts(snapshot: Snapshot, pods: Collection[ObservedObject]) -> tuple[s
 
 
 def _of_words(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Iterator[str]:
-    names = {(pod.namespace, pod.name) for pod in pods}
+    ended = {(pod.namespace, pod.name): _has_ended(pod) for pod in pods}
     for log in snapshot.logs:
-        if (log.namespace, log.pod) in names and not log.previous and tells_of_errors(snapshot, log):
+        place = (log.namespace, log.pod)
+        if place in ended and not log.previous and tells_of_errors(snapshot, log, 1 if ended[place] else LEAST):
             yield f"the newest lines of Pod/{log.pod}, container {log.container}, mostly complain"
 
 
-def tells_of_errors(snapshot: Snapshot, log: LogTail) -> bool:
+def _has_ended(pod: ObservedObject) -> bool:
+    return (pod.object.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def tells_of_errors(snapshot: Snapshot, log: LogTail, least: int = LEAST) -> bool:
     """Whether at least half of the newest lines complain; what is older than the trouble does not count."""
     begin = (snapshot.since or snapshot.taken_at) - STALE
     spoken = [line for line in log.text.splitlines() if line.strip() and not _CONTINUED.match(line)][-NEWEST:]
     errors = [line for line in spoken if _complains(line[:MAX_LINE]) and not _is_older(line, begin)]
-    return len(errors) >= LEAST and 2 * len(errors) >= len(spoken)
+    return len(errors) >= least and 2 * len(errors) >= len(spoken)
 
 
 def _complains(line: str) -> bool:

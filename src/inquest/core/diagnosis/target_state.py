@@ -44,7 +44,8 @@ def target_state(snapshot: Snapshot, health: Health) -> TargetState:
 def _unwell_times(snapshot: Snapshot) -> Iterator[str]:
     """What shows that it was unwell since the trouble began: a warning, an end, a time that it was not ready.
 
-    That a pod became ready within moments of its start shows no such time.
+    That a pod became ready within moments of its start shows no such time, and a pod that was made since shows that
+    somebody or something replaced it, not what was wrong.
     """
     begin = min(snapshot.taken_at - WINDOW, snapshot.since or snapshot.taken_at)
     pods = concerned_pods(snapshot)
@@ -54,7 +55,7 @@ def _unwell_times(snapshot: Snapshot) -> Iterator[str]:
         if event.object.get("type") == "Warning" and subject_of(event.object) in names and at and at >= begin:
             yield f"warning {event.object.get('reason')} at {at:%H:%M}"
     for pod in pods:
-        yield from _of_pod(pod, begin, snapshot.since)
+        yield from _of_pod(pod, begin)
     concern = Concern(snapshot, pods)
     for seen in snapshot.of_kind(*WORKLOADS, "Node", "Job"):
         if seen.kind == "Job" and not (seen.object.get("status") or {}).get("failed"):
@@ -63,7 +64,7 @@ def _unwell_times(snapshot: Snapshot) -> Iterator[str]:
             yield from _became(seen, ("Available", "Ready", "Complete"), begin, _born(seen.object))
 
 
-def _of_pod(pod: ObservedObject, begin: datetime, since: datetime | None) -> Iterator[str]:
+def _of_pod(pod: ObservedObject, begin: datetime) -> Iterator[str]:
     statuses = [*all_statuses(pod.object.get("status") or {})]
     for each in statuses:
         ended = state_of(each, "terminated", last=True)
@@ -72,9 +73,6 @@ def _of_pod(pod: ObservedObject, begin: datetime, since: datetime | None) -> Ite
             yield f"container {each.get('name')} of Pod/{pod.name} ended with {ended_word(ended)} at {at:%H:%M}"
     started = [at for each in statuses if (at := parse_time(state_of(each, "running").get("startedAt")))]
     yield from _became(pod, ("Ready",), begin, max(started, default=_born(pod.object)))
-    born = _born(pod.object)
-    if since and born and born >= since:
-        yield f"Pod/{pod.name} was made at {born:%H:%M}, after the trouble began"
 
 
 def _became(seen: ObservedObject, types: tuple[str, ...], begin: datetime, started: datetime | None) -> Iterator[str]:

@@ -78,10 +78,12 @@ async def _read(
 
 
 def wanted_of(scene: ClusterState) -> tuple[list[LogRead], list[LogRead]]:
-    """Failing containers of the target, and those that run: their log may be the only witness."""
+    """Failing containers of the target, and those that run or did their work: their log may be the only witness."""
     pods = sorted(scene.pods.mine, key=worst_first)
     failing = _one_replica_first(_containers(pods, has_failed))[:MAX_FAILING]
-    witnesses = _first_replicas(_containers(pods, runs_well), failing)[:MAX_WITNESSES]
+    done = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Succeeded"]
+    runs = (*_containers(pods, runs_well), *_containers(done, has_ended_well))
+    witnesses = _first_replicas(runs, failing)[:MAX_WITNESSES]
     return [run.wanted for run in failing], [run.wanted for run in witnesses]
 
 
@@ -147,6 +149,10 @@ def has_failed(status: Json) -> bool:
 
 def runs_well(status: Json) -> bool:
     return "running" in (status.get("state") or {}) and not has_failed(status)
+
+
+def has_ended_well(status: Json) -> bool:
+    return state_of(status, "terminated").get("exitCode") == 0 and not has_failed(status)
 
 
 def _one_replica_first(runs: Iterable[_Run]) -> list[_Run]:

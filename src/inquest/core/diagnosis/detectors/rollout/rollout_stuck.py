@@ -107,12 +107,14 @@ def _paused(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
 
 
 def _change_waits(snapshot: Snapshot, deployment: ObservedObject) -> bool:
-    """The template is not that of the newest revision, or pods of the newest are fewer than wanted."""
+    """The template is not that of the newest revision, its pods are fewer than there are, or none was ever made."""
     known = [each for _, each in revisions(snapshot, deployment) if template_of(each.object)]
     if known and changes(known[0].object, deployment.object):
         return True
-    status = status_of(deployment.object)
-    return int(status.get("updatedReplicas") or 0) < int(status.get("replicas") or 0)
+    made = int(status_of(deployment.object).get("replicas") or 0)
+    if not made:
+        return wanted_replicas(deployment.object) > 0
+    return int(status_of(deployment.object).get("updatedReplicas") or 0) < made
 
 
 def _no_room(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
