@@ -80,7 +80,7 @@ async def test_a_whole_cluster_is_read_without_a_gap(own: Clients, target: Targe
     assert snapshot.root_verified
     assert {"Deployment", "ReplicaSet", "Pod", "Service", "Namespace"} <= {seen.kind for seen in snapshot.objects}
     assert "hunter2" not in str(snapshot)
-    assert "managedFields" not in str([seen.object for seen in snapshot.objects])
+    assert "fieldsV1" not in str([seen.object for seen in snapshot.objects])
 
 
 async def test_twice_the_same_cluster_gives_the_same_ids(own: Clients, target: TargetRef) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import Evidence
+from inquest.core.evidence.rendering import prune_object
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.errors import Forbidden
 from inquest.gather.snapshot.limits import MAX_CONFIG_MAPS, MAX_FAILING, MAX_WITNESSES
@@ -282,7 +283,22 @@ async def test_what_changed_before_the_trouble_is_one_entry() -> None:
 
     text = entry(snapshot, "recent changes").text
     assert '"object":"ConfigMap/conf","what":"changed","by":"kubectl-edit"' in text
-    assert "managedFields" not in str(snapshot)
+    assert "managedFields" not in "".join(each.text for each in snapshot.evidence)
+    writers = snapshot.of_kind("ConfigMap")[0].object["metadata"]["managedFields"]
+    assert writers == [{"manager": "kubectl-edit", "time": "2026-11-22T09:45:00Z"}]
+
+
+async def test_the_volume_that_every_pod_gets_is_nobodys_configuration() -> None:
+    found = made("Pod", "api-1-a")
+    token = {"name": "kube-api-access-x", "projected": {"sources": [{"configMap": {"name": "kube-root-ca.crt"}}]}}
+    own = {"name": "conf", "configMap": {"name": "conf"}}
+    mounts = [{"name": "kube-api-access-x", "mountPath": "/var/run/secrets"}, {"name": "conf", "mountPath": "/conf"}]
+    found["spec"] = {"volumes": [token, own], "containers": [{"name": "app", "volumeMounts": mounts}]}
+
+    pruned = prune_object(found)
+
+    assert pruned["spec"]["volumes"] == [own]
+    assert pruned["spec"]["containers"][0]["volumeMounts"] == [mounts[1]]
 
 
 async def test_a_snapshot_has_a_bound_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

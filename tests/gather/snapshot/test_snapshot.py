@@ -141,7 +141,7 @@ async def test_nothing_secret_and_nothing_bookkept_is_kept() -> None:
 
     assert "hunter2" not in everything
     assert "abcdef" not in everything
-    assert "managedFields" not in everything
+    assert "fieldsV1" not in everything
     assert "DB_PASSWORD" in everything
 
 

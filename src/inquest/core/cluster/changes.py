@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from inquest.core.cluster.objects import parse_time
 from inquest.core.evidence.evidence import Json
 
 MAX_CHANGES: Final = 50
@@ -59,15 +60,23 @@ def _changes(found: Json, home: str) -> Iterator[Change]:
         return
     place = metadata.get("namespace") or ""
     name = f"{place}/{metadata.get('name')}" if place and place != home else str(metadata.get("name"))
-    born = _time(metadata.get("creationTimestamp"))
+    born = parse_time(metadata.get("creationTimestamp"))
     if born is not None:
         yield Change(born, kind, name, "created")
-    if (gone := _time(metadata.get("deletionTimestamp"))) is not None:
+    if (gone := parse_time(metadata.get("deletionTimestamp"))) is not None:
         yield Change(gone, kind, name, "deletion asked for")
     for entry in metadata.get("managedFields") or ():
-        at = _time(entry.get("time"))
+        at = parse_time(entry.get("time"))
         if at is not None and _counts(entry) and (born is None or at - born > _MIGRATION):
             yield Change(at, kind, name, _what(entry), str(entry.get("manager") or ""), _parts(entry))
+
+
+def write_times(found: Json) -> list[datetime]:
+    """When it was made, and when somebody wrote anything but its status; controllers of the cluster are nobody."""
+    metadata = found.get("metadata") or {}
+    entries = (each for each in metadata.get("managedFields") or () if _counts(each))
+    times = (metadata.get("creationTimestamp"), *(each.get("time") for each in entries))
+    return [at for at in map(parse_time, times) if at]
 
 
 def _counts(entry: Json) -> bool:
@@ -91,10 +100,3 @@ def _paths(fields: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"{name}.{step.removeprefix('f:')}" for step in steps)
         if not steps and key.startswith("f:"):
             yield name
-
-
-def _time(text: Any) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text)) if text else None
-    except ValueError:
-        return None

@@ -44,6 +44,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
 }
 """What stands there when nobody has said anything; any other value is shown. How long a probe waits is not among it."""
 _DEFAULT_TAINTS: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+_WRITER: Final = ("manager", "operation", "subresource", "time")
 _TOKEN_VOLUME: Final = "kube-api-access-"
 
 
@@ -61,11 +62,38 @@ class ListingText:
 
 
 def prune_object(found: Json) -> dict[str, Any]:
-    """The object for the detectors: without managed fields and the copy of itself that kubectl keeps."""
-    metadata = {key: value for key, value in (found.get("metadata") or {}).items() if key != "managedFields"}
+    """The object for the detectors, without what says nothing about it.
+
+    Of managed fields stay who wrote and when; the copy of itself that kubectl keeps goes, and so does the volume with
+    token and root certificates that every pod gets: nobody configured it.
+    """
+    metadata = dict(found.get("metadata") or {})
+    if entries := metadata.pop("managedFields", None):
+        metadata["managedFields"] = [{key: each[key] for key in _WRITER if key in each} for each in entries]
     if _LAST_APPLIED in (metadata.get("annotations") or {}):
         metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k != _LAST_APPLIED}
-    return {**found, "metadata": metadata}
+    spec = found.get("spec")
+    return {**found, "metadata": metadata, **({"spec": _without_token(spec)} if found.get("kind") == "Pod" else {})}
+
+
+def _without_token(spec: Any) -> Any:
+    """A pod's spec without the automatic volume and its mounts."""
+    if not isinstance(spec, Mapping) or not any(map(_is_of_token, spec.get("volumes") or ())):
+        return spec
+    kept = {**spec, "volumes": [each for each in spec["volumes"] if not _is_of_token(each)]}
+    for word in ("initContainers", "containers", "ephemeralContainers"):
+        if word in spec:
+            kept[word] = [_without_mount(each) for each in spec[word]]
+    return kept
+
+
+def _without_mount(container: Json) -> Json:
+    mounts = [each for each in container.get("volumeMounts") or () if not _is_of_token(each)]
+    return {**container, "volumeMounts": mounts} if "volumeMounts" in container else container
+
+
+def _is_of_token(item: Json) -> bool:
+    return str(item.get("name", "")).startswith(_TOKEN_VOLUME)
 
 
 def line_of(found: Json) -> str:
@@ -150,6 +178,4 @@ def _is_default(item: Any) -> bool:
     """Volumes, mounts and tolerations that every pod gets."""
     if not isinstance(item, Mapping):
         return False
-    return str(item.get("name", "")).startswith(_TOKEN_VOLUME) or (
-        item.get("key") in _DEFAULT_TAINTS and item.get("operator") == "Exists"
-    )
+    return _is_of_token(item) or (item.get("key") in _DEFAULT_TAINTS and item.get("operator") == "Exists")

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.changes import write_times
 from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.relations import hosts_of
 from inquest.core.diagnosis.categories import SYMPTOMS
@@ -214,7 +215,7 @@ class Ranking:
         since, found = self.snapshot.since, self.snapshot.find(finding.object)
         if since is None or found is None:
             return False
-        return any(since - CHANGED_BEFORE <= at <= since + CHANGED_AFTER for at in _writes(found))
+        return any(since - CHANGED_BEFORE <= at <= since + CHANGED_AFTER for at in write_times(found.object))
 
     def _cited(self, finding: Finding) -> list[ObservedObject]:
         """The objects of its evidence that are about it."""
@@ -259,14 +260,6 @@ def _is_trouble(condition: Mapping[str, object]) -> bool:
         "PodReadyToStartContainers",
     )
     return condition.get("status") == ("False" if good else "True")
-
-
-def _writes(seen: ObservedObject) -> list[datetime]:
-    """When something other than its status was written."""
-    metadata = seen.object.get("metadata") or {}
-    fields = [each for each in metadata.get("managedFields") or () if each.get("subresource") != "status"]
-    times = [metadata.get("creationTimestamp"), *(each.get("time") for each in fields)]
-    return [at for at in map(parse_time, times) if at]
 
 
 # --- the order -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any, Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition_of, event_moment, parse_time
 from inquest.core.cluster.pods import state_of
-from inquest.core.cluster.relations import controller_of
+from inquest.core.cluster.relations import config_maps_of, controller_of
 from inquest.core.cluster.selectors import selector_selects
 from inquest.core.diagnosis.health import concerned_pods
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
@@ -177,22 +177,9 @@ def settings_of(snapshot: Snapshot, pod: ObservedObject) -> Iterator[str]:
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         yield from (str(each) for word in ("command", "args") for each in container.get(word) or ())
         yield from (str(each["value"]) for each in container.get("env") or () if each.get("value"))
-    for name in config_maps_of(spec):
+    for name in config_maps_of(pod.object):
         found = config_map(snapshot, name, pod.namespace)
         yield from (str(value) for value in ((found.object.get("data") or {}) if found else {}).values())
-
-
-def config_maps_of(spec: Json) -> list[str]:
-    """Names of the ConfigMaps that a pod spec takes values or files from."""
-    names: list[Any] = []
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        names += [(each.get("configMapRef") or {}).get("name") for each in container.get("envFrom") or ()]
-        sources = ((each.get("valueFrom") or {}) for each in container.get("env") or ())
-        names += [(source.get("configMapKeyRef") or {}).get("name") for source in sources]
-    for volume in spec.get("volumes") or ():
-        projected = (volume.get("projected") or {}).get("sources") or ()
-        names += [(each.get("configMap") or {}).get("name") for each in (volume, *projected)]
-    return list(dict.fromkeys(str(name) for name in names if name))
 
 
 def config_map(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.changes import write_times
 from inquest.core.cluster.objects import condition_of, event_moment, is_recent, parse_time
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
@@ -39,7 +40,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     wanted_replicas,
     workload_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 COMPONENTS: Final = (
@@ -237,17 +238,10 @@ def _behind(snapshot: Snapshot) -> list[ObservedObject]:
 def _is_behind(snapshot: Snapshot, seen: ObservedObject) -> bool:
     metadata, status = seen.object.get("metadata", {}), status_of(seen.object)
     generation, observed = metadata.get("generation"), status.get("observedGeneration")
-    changed = _last_write(seen.object)
+    changed = max(write_times(seen.object), default=None)
     late = changed is not None and snapshot.taken_at - changed >= PATIENCE
     asked = wanted_replicas(seen.object) > 0 or observed is not None
     return bool(generation) and asked and late and int(observed or 0) < int(generation)
-
-
-def _last_write(found: Json) -> datetime | None:
-    metadata = found.get("metadata", {})
-    fields = [each for each in metadata.get("managedFields") or () if each.get("subresource") != "status"]
-    times = [parse_time(text) for text in (metadata.get("creationTimestamp"), *(each.get("time") for each in fields))]
-    return max((at for at in times if at), default=None)
 
 
 # --- the store ---------------------------------------------------------------------------------------------------
