@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -65,6 +65,7 @@ QUEUE_MARK: Final = "kueue.x-k8s.io/managed"
 """Label of the pods that Kueue holds and lets go."""
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 MAX_MESSAGE: Final = 4_000
+RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 _SENTENCE: Final = re.compile(
     r"^(?P<fit>\d+/(?P<total>\d+)) nodes are available:?\s*(?P<parts>.*?)"
@@ -219,15 +220,26 @@ def _decisive(snapshot: Snapshot, pod: Json, message: str) -> Obstacle:
 def _among(
     snapshot: Snapshot, pod: Json, asked: list[ObservedObject], found: list[Obstacle], by_kind: dict[str, Obstacle]
 ) -> Obstacle:
+    """The obstacle whose lifting alone opens a node; the scheduler counts each node under the first that it met."""
     closed = [each for each in asked if is_cordoned(each.object)]
     tainted = [each for each in asked if each not in closed and untolerated(pod, each.object)]
     others = [each for each in found if each.kind not in ("cordoned", "taint", "selector")]
     is_open = len(closed) + len(tainted) < len(asked)
-    if is_open and others and not any(_would_take(snapshot, pod, each, others[0]) for each in closed):
+    uncordoned = [each for each in closed if _would_take(snapshot, pod, each, found)]
+    untainted = [each for each in tainted if _would_take(snapshot, pod, each, found)]
+    if is_open and others and not uncordoned:
         return others[0]
-    if "cordoned" in by_kind and len(closed) >= (0 if is_open else len(tainted)):
+    if "cordoned" in by_kind and uncordoned and len(uncordoned) >= (0 if is_open else len(untainted)):
         return by_kind["cordoned"]
-    return by_kind.get("taint") or (others[0] if others else found[0])
+    if "taint" in by_kind and untainted:
+        return by_kind["taint"]
+    return _too_large(snapshot, pod, found) or (others or [by_kind.get("taint") or found[0]])[0]
+
+
+def _too_large(snapshot: Snapshot, pod: Json, found: list[Obstacle]) -> Obstacle | None:
+    """A request larger than any node, which the scheduler did not come to: every node was refused for less."""
+    what = next((each for each in RESOURCES if exceeds_every_node(snapshot, pod, each)), "")
+    return replace(found[0], kind="insufficient", what=what) if what else None
 
 
 def _read_all(snapshot: Snapshot, message: str) -> bool:
@@ -236,16 +248,26 @@ def _read_all(snapshot: Snapshot, message: str) -> bool:
     return bool(nodes) and sentence is not None and nodes >= int(sentence["total"])
 
 
-def _would_take(snapshot: Snapshot, pod: Json, node: ObservedObject, obstacle: Obstacle) -> bool:
-    """Whether a cordoned node has what the pod lacks elsewhere."""
-    if obstacle.kind == "insufficient" and obstacle.what != "pods":
-        room = allocatable(node.object, obstacle.what)
-        free = None if room is None else room - taken(snapshot, node.name, obstacle.what)
-        return free is not None and requested(pod, obstacle.what) <= free
-    if obstacle.kind in ("affinity", "topology"):
-        alike = [each for each in live_pods(snapshot) if spec_of(each.object).get("nodeName") == node.name]
-        return not any(_app(each.object) == _app(pod) for each in alike)
-    return False
+def _would_take(snapshot: Snapshot, pod: Json, node: ObservedObject, found: list[Obstacle]) -> bool:
+    """Whether nothing that is known keeps the pod from a node, once its cordon or its one taint is lifted."""
+    taints = {taint.get("key") for taint in untolerated(pod, node.object)}
+    if len(taints) + is_cordoned(node.object) > 1:
+        return False
+    if any(_lacks(snapshot, pod, node, resource) for resource in RESOURCES):
+        return False
+    told = {each.kind for each in found}
+    if not told & {"affinity", "topology"}:
+        return not told & {"volumeAffinity", "volumeCount"}
+    return not any(_app(each.object) == _app(pod) for each in live_pods(snapshot) if _is_on(each, node))
+
+
+def _lacks(snapshot: Snapshot, pod: Json, node: ObservedObject, resource: str) -> bool:
+    room = allocatable(node.object, resource)
+    return room is not None and requested(pod, resource) > room - taken(snapshot, node.name, resource)
+
+
+def _is_on(pod: ObservedObject, node: ObservedObject) -> bool:
+    return bool(spec_of(pod.object).get("nodeName") == node.name)
 
 
 def _app(pod: Json) -> dict[str, str]:
