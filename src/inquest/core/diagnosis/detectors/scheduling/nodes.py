@@ -26,6 +26,7 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     owner_of,
     platform_finding,
 )
+from inquest.core.diagnosis.detectors.startup.oom_killed import is_memory_kill
 from inquest.core.diagnosis.detectors.workload_reading import (
     cite,
     cite_event,
@@ -371,8 +372,11 @@ _SANDBOX_NETWORK: Final = re.compile(
 
 
 def sandboxes(snapshot: Snapshot) -> Iterable[Finding]:
-    """Pods that get no sandbox: the network plugin or the runtime of their node refuses, for more than one of them."""
-    events = events_of(snapshot, "FailedCreatePodSandBox")
+    """Pods that get no sandbox: the network plugin or the runtime of their node refuses, for more than one of them.
+
+    One that was killed for memory has a limit that is too low, and its node nothing to do with it.
+    """
+    events = [each for each in events_of(snapshot, "FailedCreatePodSandBox") if not _is_too_small(each)]
     nodes = {pod.name: node_of(pod) for pod in snapshot.of_kind("Pod") if not _started(pod)}
     held = [(nodes[_name(event)], event) for event in events if nodes.get(_name(event))]
     counts = Counter(node for node, _ in held)
@@ -381,6 +385,10 @@ def sandboxes(snapshot: Snapshot) -> Iterable[Finding]:
         ref = ref_to("Node", node, None)
         if ref is not None:
             yield _sandbox(snapshot, node, told, len({_name(event) for event in told}))
+
+
+def _is_too_small(event: ObservedObject) -> bool:
+    return is_memory_kill(message_of(event.object))
 
 
 def _started(pod: ObservedObject) -> bool:

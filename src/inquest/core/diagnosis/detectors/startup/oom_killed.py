@@ -1,5 +1,6 @@
 """A container that the kernel killed for memory: at its own limit, or without one because the node ran out.
 
+It is said in three places: how a container ended, why it could not be started, and why its pod got no sandbox.
 Exit code 137 without the reason is not this: a liveness kill and an eviction look the same (behaviours, 13.3). Where
 its own figures creep up to the kill the memory leaks, and a higher limit only buys time.
 """
@@ -8,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from inquest.core.cluster.objects import is_recent
 from inquest.core.cluster.quantities import parse_quantity
@@ -18,7 +20,9 @@ from inquest.core.diagnosis.detectors.reading import (
     Container,
     cited,
     container_field,
+    containers_of,
     culprit,
+    events_about,
     every_container,
     is_fresh,
     is_going,
@@ -36,7 +40,7 @@ from inquest.core.evidence.snapshot import Snapshot
 NAME: Final = "oom_killed"
 REASON: Final = "OOMKilled"
 LEAK: Final = "MemoryLeaking"
-_AT_START: Final = re.compile(r"container init was OOM-killed|memory limit too low", re.IGNORECASE)
+_AT_START: Final = re.compile(r"OOM-killed|memory limit too low|minimum memory limit", re.IGNORECASE)
 """The runtime's words when not even the container's own start fits the limit."""
 _NODE_REASONS: Final = ("SystemOOM", "OOMKilling")
 _RECENT: Final = timedelta(hours=1)
@@ -62,28 +66,68 @@ def _findings(snapshot: Snapshot, own: Collection[ObservedObject]) -> Iterator[F
     for container in every_container(snapshot):
         if is_going(container.pod):
             continue
-        kill = _kill(container)
+        kill = _kill(snapshot, container)
         if kill and _still_matters(container, kill, snapshot):
             yield _finding(snapshot, container, kill)
         elif not kill and container.pod in own and _creeps_to_limit(snapshot, container):
             yield _leak_ahead(snapshot, container)
 
 
-def _kill(container: Container) -> Json:
-    return next((end for end in (container.ended, container.last_ended) if _is_kill(end)), {})
+@dataclass(frozen=True)
+class MemoryKill:
+    """One kill, where and as it is told."""
+
+    reason: str
+    message: str
+    at: Any
+    evidence: str
+    exit_code: str = ""
 
 
-def _is_kill(end: Json) -> bool:
-    at_start = end.get("reason") == "StartError" and bool(_AT_START.search(str(end.get("message") or "")))
-    return end.get("reason") == REASON or at_start
+def is_memory_kill(message: str) -> bool:
+    """Whether the words of a runtime say that not even the start fits the limit."""
+    return bool(_AT_START.search(message))
 
 
-def _still_matters(container: Container, kill: Json, snapshot: Snapshot) -> bool:
+def _kill(snapshot: Snapshot, container: Container) -> MemoryKill | None:
+    ends = (_ended(container, end) for end in (container.ended, container.last_ended))
+    return next((kill for kill in (*ends, *_refused(snapshot, container)) if kill), None)
+
+
+def _ended(container: Container, end: Json) -> MemoryKill | None:
+    message, reason = str(end.get("message") or ""), str(end.get("reason"))
+    if reason != REASON and not is_memory_kill(message):
+        return None
+    told = "" if reason == REASON else message
+    return MemoryKill(reason, told, end.get("finishedAt"), container.pod.evidence, str(end.get("exitCode", "")))
+
+
+def _refused(snapshot: Snapshot, container: Container) -> Iterator[MemoryKill]:
+    """It was not started, or its pod got no sandbox, whose limit is the sum of those of its containers."""
+    message, reason = str(container.waiting.get("message") or ""), str(container.waiting.get("reason"))
+    if is_memory_kill(message):
+        yield MemoryKill(reason, message, None, container.pod.evidence)
+    if container.is_ready or container.is_running:
+        return
+    for event in events_about(snapshot, container.pod, "Failed", "FailedCreatePodSandBox"):
+        path = str((event.object.get("involvedObject") or {}).get("fieldPath") or "")
+        is_meant = f"{{{container.name}}}" in path if path else _is_smallest(container)
+        if is_meant and is_memory_kill(message_of(event)):
+            yield MemoryKill(str(event.object.get("reason")), message_of(event), None, event.evidence)
+
+
+def _is_smallest(container: Container) -> bool:
+    limits = {each.name: parse_quantity(each.limit("memory")) for each in containers_of(container.pod)}
+    known = {name: limit for name, limit in limits.items() if limit is not None}
+    return bool(known) and min(known, key=lambda name: known[name]) == container.name
+
+
+def _still_matters(container: Container, kill: MemoryKill, snapshot: Snapshot) -> bool:
     """A kill of long ago is history once the container is ready again."""
-    return not container.is_ready or is_recent(kill.get("finishedAt"), snapshot.taken_at)
+    return not container.is_ready or is_recent(kill.at, snapshot.taken_at)
 
 
-def _finding(snapshot: Snapshot, container: Container, kill: Json) -> Finding:
+def _finding(snapshot: Snapshot, container: Container, kill: MemoryKill) -> Finding:
     ref, limit = culprit(snapshot, container.pod), container.limit("memory")
     leak = _leaks(snapshot, container)
     facts = {**_facts(container, kill, limit), **_heap(snapshot, container, limit), **rollout_facts(snapshot, ref)}
@@ -134,10 +178,12 @@ def _confidence(container: Container, limit: str, node: list[ObservedObject]) ->
     return 0.9 if container.is_ready else 0.95
 
 
-def _citations(snapshot: Snapshot, container: Container, kill: Json, limit: str) -> tuple[Citation, ...]:
-    message = str(kill.get("message") or "") if kill.get("reason") != REASON else ""
-    quotes = [f'"reason":"{kill.get("reason")}"', f'"exitCode":{kill.get("exitCode")}', message]
-    return cited(snapshot, container.pod.evidence, *quotes, *([f'"memory":"{limit}"'] if limit else []))
+def _citations(snapshot: Snapshot, container: Container, kill: MemoryKill, limit: str) -> tuple[Citation, ...]:
+    quotes = (f'"reason":"{kill.reason}"', f'"exitCode":{kill.exit_code}', kill.message)
+    limits = [f'"memory":"{limit}"'] if limit else []
+    if kill.evidence == container.pod.evidence:
+        return cited(snapshot, kill.evidence, *quotes, *limits)
+    return (*cited(snapshot, kill.evidence, *quotes), *cited(snapshot, container.pod.evidence, *limits))
 
 
 def _symptoms(container: Container) -> tuple[str, ...]:
@@ -146,14 +192,14 @@ def _symptoms(container: Container) -> tuple[str, ...]:
     return tuple(text for text in (str(waiting or ""), restarts) if text)
 
 
-def _facts(container: Container, kill: Json, limit: str) -> dict[str, str]:
+def _facts(container: Container, kill: MemoryKill | None, limit: str) -> dict[str, str]:
     return {
         "container": container.name,
         "pod": container.pod.name,
         "node": str((container.pod.object.get("spec") or {}).get("nodeName") or "") if not limit else "",
         "memoryLimit": limit,
         "memoryRequest": container.request("memory"),
-        "exitCode": str(kill.get("exitCode", "")),
+        "exitCode": kill.exit_code if kill else "",
         "restartCount": str(container.restarts),
         "level": "container" if limit else "node",
     }
@@ -245,7 +291,7 @@ def _usage(snapshot: Snapshot, container: Container) -> tuple[str, str]:
 def _leak_ahead(snapshot: Snapshot, container: Container) -> Finding:
     ref, limit = culprit(snapshot, container.pod), container.limit("memory")
     used, evidence = _usage(snapshot, container)
-    facts = {**_facts(container, {}, limit), **rollout_facts(snapshot, ref)}
+    facts = {**_facts(container, None, limit), **rollout_facts(snapshot, ref)}
     return Finding(
         detector=NAME,
         category=LEAK,

@@ -27,6 +27,7 @@ from inquest.core.diagnosis.detectors.reading import (
     rollout_facts,
     strongest,
 )
+from inquest.core.diagnosis.detectors.startup.oom_killed import is_memory_kill
 from inquest.core.diagnosis.detectors.workload_reading import is_short
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -110,15 +111,6 @@ ROWS: Final[tuple[StartRule, ...]] = (
         "PatchConfiguration",
     ),
     _row(
-        r"OOM-killed|memory limit too low|minimum memory limit",
-        "OOMKilled",
-        "resources.limits.memory",
-        0.92,
-        "has a memory limit below what its start needs",
-        "The container starts with this limit.",
-        "IncreaseMemoryLimits",
-    ),
-    _row(
         r"chdir to cwd \(?\\?\"(?P<value>[^\"\\]{1,200})",
         "CommandFailing",
         "workingDir",
@@ -189,7 +181,7 @@ def start_failing(snapshot: Snapshot) -> Iterable[Finding]:
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for container in every_container(snapshot):
         refusal = None if is_going(container.pod) else _refusal(snapshot, container)
-        if refusal is not None:
+        if refusal is not None and not is_memory_kill(refusal.message):
             found = _hook(snapshot, refusal) or _by_row(snapshot, refusal)
             if found is not None:
                 yield found
