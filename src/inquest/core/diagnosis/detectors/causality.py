@@ -88,6 +88,10 @@ Linked = Callable[[Finding, Finding, Links], bool]
 """Cause, symptom, map: whether what the one is about has to do with the other."""
 
 
+EFFECTS: Final = SYMPTOMS | {"BadRevision", "NodeNotReady"}
+"""Words that say what is seen and not why: a cause explains them however sure it is."""
+
+
 @dataclass(frozen=True)
 class Relation:
     """One way in which a cause explains a symptom."""
@@ -102,17 +106,23 @@ class Relation:
     def holds(self, cause: Finding, symptom: Finding, where: Links) -> bool:
         words = cause.category in self.causes and symptom.category in self.effects
         fits = words and (not self.same or cause.category == symptom.category)
-        return fits and self.linked(cause, symptom, where)
+        return fits and (self.same or _is_proof(cause, symptom, where)) and self.linked(cause, symptom, where)
+
+
+def _is_proof(cause: Finding, symptom: Finding, where: Links) -> bool:
+    """Whether one may explain the other away: no second reading of the same words does, and on one object no guess.
+
+    Between two objects the way that links them is the proof; a cluster's trouble is what its component shows.
+    """
+    if cause.citations and set(cause.citations) <= set(symptom.citations):
+        return False
+    is_effect = symptom.category in EFFECTS or cause.category in CLUSTER or not _same_workload(cause, symptom, where)
+    return is_effect or cause.confidence >= symptom.confidence
 
 
 def _same_container(cause: Finding, symptom: Finding, where: Links) -> bool:
     one, other = cause.facts.get("container"), symptom.facts.get("container")
     return _same_workload(cause, symptom, where) and (not one or not other or one == other)
-
-
-def _surer_of_container(cause: Finding, symptom: Finding, where: Links) -> bool:
-    """That a probe asks where nobody answers is seen in the objects: a guess at slowness does not explain it away."""
-    return cause.confidence >= symptom.confidence and _same_container(cause, symptom, where)
 
 
 def _same_process(cause: Finding, symptom: Finding, where: Links) -> bool:
@@ -300,7 +310,7 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         "what is killed or slow fails its probes",
         words("OOMKilled", "CPUThrottled", "MemoryLeaking", "Overloaded", "DiskFull"),
         PROBES,
-        _surer_of_container,
+        _same_container,
     ),
     Relation("a wrong setting is why a call fails", WIRING | MISSING, FAR | {"DNSFailing"}, _same_container),
     Relation("a call that fails is why it ends", FAR, CRASHES | _READINESS, _same_container),
