@@ -9,6 +9,7 @@ from pydantic import Field
 from inquest.api.base import SET, ApiModel, Digest, Name, SpecHash, Text63, Text253, Text512, Uid, Unique
 from inquest.api.types import (
     ActionTypeName,
+    BusinessRank,
     Criticality,
     Detection,
     Engine,
@@ -80,6 +81,8 @@ class Business(ApiModel):
     """How much depends on it."""
     sla_requirement: SlaRequirement | None = None
     """Service level that was promised."""
+    derived: Annotated[tuple[BusinessRank, ...], Field(max_length=2, json_schema_extra=SET), Unique] = ()
+    """Which of the two nobody wrote down: they follow from the environment."""
 
 
 class DetectedLabels(ApiModel):

@@ -118,6 +118,13 @@ class ServiceMesh(StrEnum):
     LINKERD = "linkerd"
 
 
+class BusinessRank(StrEnum):
+    """What the business thinks of a target and somebody writes down, or nobody."""
+
+    CRITICALITY = "criticality"
+    SLA_REQUIREMENT = "slaRequirement"
+
+
 class Detection(StrEnum):
     """Names of the labels that Inquest detects by itself."""
 

@@ -265,7 +265,7 @@ def test_the_whole_document() -> None:
         confidence_threshold=0.8,
         detected=DetectedLabels(git_ops_managed=True, git_ops_tool="argocd", failed_detections=("pdbProtected",)),
         custom_labels={"team": ("pay",)},
-        business=Business(business_unit="pay", criticality="High"),
+        business=Business(business_unit="pay", criticality="High", derived=("criticality",)),
         warnings=("w",),
         mode="Reactive",
         overall_confidence=0.8,
@@ -320,6 +320,7 @@ def test_the_whole_document() -> None:
             "namespace": "inquest-system",
             "signal_source": "Alertmanager",
             "risk_tolerance": "Medium",
+            "derived_ranks": ["criticality"],
         },
     }
 

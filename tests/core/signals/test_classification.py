@@ -244,6 +244,7 @@ def test_business_of_a_labelled_namespace() -> None:
         "businessUnit": "pay",
         "criticality": "Medium",
         "slaRequirement": "Silver",
+        "derived": ["criticality", "slaRequirement"],
     }
     assert context.custom_labels == {"team": ("pay",)}
 
@@ -254,7 +255,11 @@ def test_nothing_is_there_without_labels() -> None:
 
     assert context.custom_labels == {}
     assert context.business is not None
-    assert context.business.to_object() == {"criticality": "Medium", "slaRequirement": "Bronze"}
+    assert context.business.to_object() == {
+        "criticality": "Medium",
+        "slaRequirement": "Bronze",
+        "derived": ["criticality", "slaRequirement"],
+    }
     assert (context.risk_tolerance, context.business_category) == (RiskTolerance.MEDIUM, "standard")
 
 
@@ -268,6 +273,7 @@ def test_labels_say_what_the_business_thinks() -> None:
     assert context.business.criticality is Criticality.CRITICAL
     assert context.business.sla_requirement is SlaRequirement.PLATINUM
     assert context.business.service_owner == "jane"
+    assert context.business.derived == ()
     assert context.risk_tolerance is RiskTolerance.LOW
 
 

@@ -322,5 +322,5 @@ def _administered(
     owner = around.owner if around.administered else {}
     named = classify_signal(signal, replace(around, owner=owner), custom_keys=custom_keys).context
     business, ranked = named.business or Business(), found.business or Business()
-    ranks = {"criticality": ranked.criticality, "sla_requirement": ranked.sla_requirement}
+    ranks = {name: getattr(ranked, name) for name in ("criticality", "sla_requirement", "derived")}
     return {"business": business.model_copy(update=ranks), "custom_labels": named.custom_labels}

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from pydantic.alias_generators import to_snake
+
 from inquest.api import investigation as api
 from inquest.api.refs import Business, DetectedLabels, RiskFactor, TargetRef
 from inquest.api.types import (
@@ -155,6 +157,7 @@ def _extras(asked: PolicyInput) -> dict[str, Any]:
         "namespace": asked.namespace,
         "signal_source": asked.signal_source,
         "risk_tolerance": str(asked.risk_tolerance),
+        "derived_ranks": [to_snake(rank) for rank in asked.business.derived] if asked.business else [],
     }
 
 
@@ -182,7 +185,7 @@ def _detected(found: DetectedLabels | None) -> dict[str, Any]:
 
 
 def _business(found: Business | None) -> dict[str, str]:
-    return found.model_dump(mode="json", by_alias=False) if found else {}
+    return found.model_dump(mode="json", by_alias=False, exclude={"derived"}) if found else {}
 
 
 def _present(found: Mapping[str, Any]) -> dict[str, Any]:

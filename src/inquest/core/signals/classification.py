@@ -13,7 +13,16 @@ from typing import Final, TypeVar
 from inquest.api.names import read_label
 from inquest.api.refs import Business
 from inquest.api.signal import SignalContent, SignalContext
-from inquest.api.types import Criticality, Environment, Mode, Priority, RiskTolerance, Severity, SlaRequirement
+from inquest.api.types import (
+    BusinessRank,
+    Criticality,
+    Environment,
+    Mode,
+    Priority,
+    RiskTolerance,
+    Severity,
+    SlaRequirement,
+)
 from inquest.core.cluster.context import ResourceContext
 
 Labels = Mapping[str, str]
@@ -57,7 +66,8 @@ def classify_signal(
     """The whole classification of one Signal (resources, 10)."""
     environment, source, warnings = _environment(spec, around)
     priority, priority_source = _priority(spec, around, environment)
-    labelled = _ranked(around, "risk-tolerance", RiskTolerance.MEDIUM, _TOLERANCES_BY_STRICTNESS)
+    labelled = _written(around, "risk-tolerance", RiskTolerance.MEDIUM, _TOLERANCES_BY_STRICTNESS)
+    labelled = labelled or RiskTolerance.MEDIUM
     context = SignalContext(
         environment=environment,
         environment_source=source,
@@ -273,13 +283,13 @@ def _may_say(around: LabelsAround, said: W, otherwise: W, by_strictness: Sequenc
     return around.administered or by_strictness.index(said) <= by_strictness.index(otherwise)
 
 
-def _ranked(around: LabelsAround, name: str, otherwise: W, by_strictness: Sequence[W]) -> W:
-    """The word of the namespace; else the owner's, where that is no looser than what stands without it."""
+def _written(around: LabelsAround, name: str, otherwise: W, by_strictness: Sequence[W]) -> W | None:
+    """The word of the namespace; else the owner's, where that is no looser than what stands without it; else None."""
     words = type(otherwise)
     if found := _word(words, read_label(around.namespace, name) or ""):
         return found
     owners = _word(words, read_label(around.owner, name) or "")
-    return owners if owners and _may_say(around, owners, otherwise, by_strictness) else otherwise
+    return owners if owners and _may_say(around, owners, otherwise, by_strictness) else None
 
 
 # --- business and custom labels (10.3, 10.4) ----------------------------------------------------------
@@ -297,12 +307,16 @@ _NO_PROMISE: Final = (Criticality.MEDIUM, SlaRequirement.BRONZE)
 
 def _business(spec: SignalContent, around: LabelsAround, environment: Environment) -> Business:
     criticality, sla = _PROMISES.get(environment, _NO_PROMISE)
+    told = _written(around, "criticality", criticality, _CRITICALITIES_BY_STRICTNESS)
+    promised = _written(around, "sla", sla, _SLAS_BY_STRICTNESS)
+    ranks = {BusinessRank.CRITICALITY: told, BusinessRank.SLA_REQUIREMENT: promised}
     team = _near(around, "team") or (_own_label(spec, "team") if around.degraded else "")
     return Business(
         business_unit=(_near(around, "business-unit") or team)[:MAX_BUSINESS_TEXT] or None,
         service_owner=_near(around, "service-owner")[:MAX_BUSINESS_TEXT] or None,
-        criticality=_ranked(around, "criticality", criticality, _CRITICALITIES_BY_STRICTNESS),
-        sla_requirement=_ranked(around, "sla", sla, _SLAS_BY_STRICTNESS),
+        criticality=told or criticality,
+        sla_requirement=promised or sla,
+        derived=tuple(rank for rank, written in ranks.items() if not written),
     )
 
 
