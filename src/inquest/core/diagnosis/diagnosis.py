@@ -202,9 +202,9 @@ def _recovered(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
 def _no_fault(seen: TargetState, evidence: Sequence[Evidence], gaps: Sequence[Gap]) -> Diagnosis:
     """Well as far as Kubernetes knows, and never seen to be otherwise."""
     answered = sum(one.status is not EvidenceStatus.GAP for one in evidence)
-    pods = "" if seen.pods is None else f", {seen.pods} pods of it among them"
+    pods = f", its {_counted(seen.pods, 'pod')} among them," if seen.pods else ""
     return Diagnosis(
-        summary=f"Kubernetes shows no fault of the target: {answered} reads{pods} show nothing wrong"
+        summary=f"Kubernetes shows no fault of the target: {_counted(answered, 'read')}{pods} show nothing wrong"
         f"{_failed(gaps)}. {NOT_SHOWN}",
         signal_type="Healthy",
         outcome="insufficient_data",
@@ -229,8 +229,8 @@ def _settling(change: str) -> Diagnosis:
 
 
 def _insufficient(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
-    told = "; ".join((*seen.issues, *seen.doubts))[:MAX_DOUBTS]
-    if seen.issues:
+    told = "; ".join(filter(None, (seen.symptom, *seen.issues, *seen.doubts)))[:MAX_DOUBTS]
+    if seen.health is Health.UNHEALTHY:
         summary = f"The target is not well, and no detector knows why: {told}"
     else:
         summary = "No detector found a cause, and the target is not known to be healthy" + (f": {told}" if told else "")
@@ -238,4 +238,8 @@ def _insufficient(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
 
 
 def _failed(gaps: Sequence[Gap]) -> str:
-    return f"; {len(gaps)} reads failed" if gaps else ""
+    return f"; {_counted(len(gaps), 'read')} failed" if gaps else ""
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

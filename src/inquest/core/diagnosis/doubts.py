@@ -78,6 +78,12 @@ def tells_of_errors(snapshot: Snapshot, log: LogTail, least: int = LEAST) -> boo
     return len(errors) >= least and 2 * len(errors) >= len(spoken)
 
 
+def complaint_in(log: LogTail) -> str:
+    """The last of its newest lines that complains; empty where none does."""
+    newest = [line for line in log.text.splitlines() if line.strip()][-NEWEST:]
+    return next((line for line in reversed(newest) if _complains(line[:MAX_LINE])), "")
+
+
 def _complains(line: str) -> bool:
     return bool(_ERROR.search(line) or (_COMPLAINT.search(line) and not _NONE.search(line)))
 

@@ -21,16 +21,19 @@ from inquest.core.diagnosis.health import (
     subject_of,
     well_since,
 )
+from inquest.core.diagnosis.symptom import deepest_symptom
 from inquest.core.evidence.evidence import Health, Json, ObservedObject, TargetState
 from inquest.core.evidence.snapshot import Snapshot
 
 
 def target_state(snapshot: Snapshot, health: Health) -> TargetState:
     """All of it, from one snapshot and the health that it was found in."""
-    flags = flags_of(snapshot)
+    flags, symptom = flags_of(snapshot), deepest_symptom(snapshot)
+    told = f"Pod/{symptom.pod}: container {symptom.container} " if symptom else None
     return TargetState(
         health=health,
-        issues=flags.issues,
+        issues=tuple(each for each in flags.issues if not told or not each.startswith(told)),
+        symptom=symptom.sentence if symptom else "",
         doubts=doubts_of(snapshot),
         unwell_before=next(_unwell_times(snapshot), ""),
         settling=describe_settling(snapshot),

@@ -171,6 +171,8 @@ class TargetState:
     """What is wrong with it, as sentences."""
     doubts: tuple[str, ...] = ()
     """What speaks against health though no object says so."""
+    symptom: str = ""
+    """The deepest that its containers show: which, what, since when, its last words; empty where they show nothing."""
     unwell_before: str = ""
     """When and where it was seen to be unwell since the trouble began; empty where it never was."""
     settling: str = ""
