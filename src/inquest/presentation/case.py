@@ -62,3 +62,9 @@ def cause_line(cause: CauseEntry) -> str:
     figure = "" if cause.confidence is None else f"{cause.confidence:.2f} "
     words = " ".join(part for part in (cause.category, place_of_target(cause.object)) if part)
     return f"{figure}{words}: {cause.summary}" if cause.summary else f"{figure}{words}"
+
+
+def cause_of(told: CaseObjects) -> str:
+    """The cause in one sentence, or what the analysis came to instead; empty where it came to nothing yet."""
+    root = told.status.root_cause
+    return (root.summary if root else None) or next((each.summary or "" for each in told.status.causes), "")

@@ -42,7 +42,9 @@ def as_sections(found: Sequence[Section], width: int | None = None) -> list[str]
     """Headings with lines beneath them; `width` as in `as_tree`."""
     lines: list[str] = []
     for section in found:
-        lines += [*([""] if lines else []), section.title, *_indented(section.body, "  ", width)]
+        first, *others = _fitted(Node(section.title), width)
+        lines += [*([""] if lines else []), first, *(f"  {other}" for other in others)]
+        lines += _indented(section.body, "  ", width)
     return lines
 
 

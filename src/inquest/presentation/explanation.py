@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from inquest.api.findings import Claim, ClaimRole, SelectedWorkflow
-from inquest.api.types import RulingDecision
+from inquest.api.investigation import PinnedSignal
+from inquest.api.refs import Business
+from inquest.api.types import BusinessRank, RulingDecision
+from inquest.core.reporting.status import what_was_done
 from inquest.core.selection.parameter_rules import PARAMETER_RULES
 from inquest.presentation.branches import Node, Section, State, join_present, text_after, text_nodes, two_decimals
-from inquest.presentation.case import CaseObjects, cause_line, is_refuted, place_of_target
+from inquest.presentation.case import CaseObjects, cause_line, cause_of, is_refuted, place_of_target
+
+MAX_GAPS_SHOWN: Final = 3
 
 
 def explanation_of(told: CaseObjects) -> tuple[Section, ...]:
-    """Every question to which there is an answer."""
+    """The cause in one sentence and what was done about it, then every question to which there is an answer.
+
+    Each thing stands once: what the heading says is said nowhere below.
+    """
     found = (
-        Section("What happened", _happened(told)),
-        Section("Why this cause", _cause(told)),
+        Section(_heading(told), _happened(told)),
         Section("What it rests on", tuple(_proof(told))),
         Section("What was ruled out", tuple(_ruled_out(told))),
         Section("What else was seen, and is no cause", text_nodes(*told.status.observations)),
-        Section("What could not be read", tuple(Node(f"{gap.what}: {gap.why}") for gap in told.status.gaps)),
+        Section("What could not be read", tuple(_unread(told))),
         Section("Why this workflow", tuple(_workflow(told))),
         Section("Why a person was asked" if _asks(told) else "Why nobody was asked", tuple(_ruling(told))),
         Section("What was decided", tuple(_decision(told))),
@@ -28,13 +36,41 @@ def explanation_of(told: CaseObjects) -> tuple[Section, ...]:
     return tuple(section for section in found if section.body)
 
 
+def _heading(told: CaseObjects) -> str:
+    """The cause, else what the analysis came to, else where the case stands."""
+    return cause_of(told) or f"{told.investigation.spec.signal.name}: {told.phase}"
+
+
 def _happened(told: CaseObjects) -> tuple[Node, ...]:
-    signal, status = told.investigation.spec.signal, told.status
-    words = [f"{signal.severity} {signal.name} of {place_of_target(signal.target)}", _text(signal.environment)]
-    end = join_present([str(told.phase), _text(status.outcome), _text(status.resolution)])
-    # The message of an end begins with the resolution, for those who see the message alone.
-    said = (status.message or "").removeprefix(f"{_text(status.resolution)}: ")
-    return text_nodes(join_present(words), signal.message, f"{end}{text_after(': ', said)}")
+    signal, status, heading = told.investigation.spec.signal, told.status, _heading(told)
+    asked = [f"{signal.severity} {signal.name} of {place_of_target(signal.target)}", *_ranks(signal)]
+    words = [str(told.phase), _text(status.outcome), _text(status.resolution)]
+    took = f" after {status.duration_seconds} s" if told.has_ended and status.duration_seconds is not None else ""
+    end = f"{join_present(list(dict.fromkeys(words)))}{took}"
+    return (
+        Node(f"{end}{text_after(': ', what_was_done(status.message or '', heading, _text(status.resolution)))}"),
+        Node(f"asked: {join_present(asked)}{text_after(': ', signal.message)}"),
+        *_cause(told, heading),
+    )
+
+
+def _ranks(signal: PinnedSignal) -> list[str]:
+    """The environment, and the ranks: what nobody wrote down is said to follow from it."""
+    business, environment = signal.business or Business(), _text(signal.environment)
+    ranks = {
+        BusinessRank.CRITICALITY: text_after("criticality ", business.criticality),
+        BusinessRank.SLA_REQUIREMENT: text_after("service level ", business.sla_requirement),
+    }
+    written = [text for rank, text in ranks.items() if rank not in business.derived]
+    derived = join_present([text for rank, text in ranks.items() if rank in business.derived], " and ")
+    return [environment, *written, f"{derived} derived from {environment}" if derived else ""]
+
+
+def _unread(told: CaseObjects) -> Iterator[Node]:
+    gaps = told.status.gaps
+    yield from (Node(f"{gap.what}: {gap.why}") for gap in gaps[:MAX_GAPS_SHOWN])
+    if more := len(gaps) - MAX_GAPS_SHOWN:
+        yield from (Node(f"and {more} more in status.gaps"),) if more > 0 else ()
 
 
 def _text(word: object) -> str:
@@ -44,21 +80,19 @@ def _text(word: object) -> str:
 # --- the cause --------------------------------------------------------------------------------------------------
 
 
-def _cause(told: CaseObjects) -> tuple[Node, ...]:
+def _cause(told: CaseObjects, heading: str) -> tuple[Node, ...]:
     status, root = told.status, told.status.root_cause
     first = next(iter(status.causes), None)
-    summary = first.summary if first else root.summary if root else None
     field = f"{first.field} is {first.value}" if first and first.field and first.value else None
     what = join_present([first.category, place_of_target(first.object)], " of ") if first else None
     factors = root.contributing_factors if root else ()
-    told_twice = root.analysis if root and root.analysis != summary else None
+    others = {each.summary for each in status.causes[1:]}
     return text_nodes(
-        summary,
-        join_present([what, field], ": "),
+        join_present([join_present([what, field], ": "), _sureness(told)]),
+        first.summary if first and first.summary != heading else None,
         text_after("explains: ", join_present(first.explains) if first else None),
-        told_twice,
-        *(f"contributes: {factor}" for factor in factors if factor != summary),
-        _sureness(told),
+        root.analysis if root and root.analysis not in (heading, status.message) else None,
+        *(f"contributes: {factor}" for factor in factors if factor != heading and factor not in others),
     )
 
 
@@ -72,23 +106,24 @@ def _sureness(told: CaseObjects) -> str | None:
 
 
 def _proof(told: CaseObjects) -> Iterator[Node]:
+    """What was claimed and what detectors found, with what it rests on; the heading is not repeated."""
+    known = {cause_of(told), *(each.summary for each in told.status.causes)}
     for claim in told.status.claims:
         if not is_refuted(claim) and claim.role is not ClaimRole.RULED_OUT:
-            yield _claim(claim)
+            yield _claim(claim, known)
     for finding in told.status.findings:
-        cites = text_after("rests on ", join_present(finding.evidence))
-        yield Node(
-            f"detector {finding.detector} {two_decimals(finding.confidence)}: {finding.summary or finding.category}",
-            text_nodes(cites),
-        )
+        said = "" if finding.summary in known else f": {finding.summary or finding.category}"
+        cites = text_after(", rests on ", join_present(finding.evidence))
+        yield Node(f"detector {finding.detector} {two_decimals(finding.confidence)}{said}{cites}")
 
 
-def _claim(claim: Claim) -> Node:
+def _claim(claim: Claim, known: Collection[str | None] = ()) -> Node:
+    words = join_present([_text(claim.verdict), _text(claim.role)])
     quoted = text_after(f"{join_present(claim.evidence)}: ", f"“{claim.quote}”" if claim.quote else None)
     cites = quoted or text_after("rests on ", join_present(claim.evidence))
-    return Node(
-        f"{join_present([_text(claim.verdict), _text(claim.role)])}: {claim.text}", text_nodes(cites, claim.note)
-    )
+    if claim.text in known:
+        return Node(f"{words}: {cites}", text_nodes(claim.note))
+    return Node(f"{words}: {claim.text}", text_nodes(cites, claim.note))
 
 
 def _ruled_out(told: CaseObjects) -> Iterator[Node]:
@@ -110,11 +145,14 @@ def _ruled_out(told: CaseObjects) -> Iterator[Node]:
 def _workflow(told: CaseObjects) -> Iterator[Node]:
     status, chosen = told.status, told.status.selected_workflow
     if chosen is not None:
-        yield Node(f"{chosen.action_type}: {chosen.id} {chosen.version}, confidence {two_decimals(chosen.confidence)}")
-        yield from text_nodes(chosen.rationale)
-        yield from (_parameter(told, chosen, name) for name in chosen.parameters)
-    elif told.has_ended and status.needs_human_review:
-        yield Node("none was selected")
+        first = next(iter(status.causes), None)
+        calls = f"{first.category} calls for {chosen.action_type}" if first and not told.by_model else None
+        yield Node(
+            f"{join_present([chosen.id, chosen.version], ' ')}, confidence {two_decimals(chosen.confidence)}: "
+            f"{calls or chosen.action_type}"
+        )
+        yield from text_nodes(chosen.rationale if told.by_model else None)
+        yield from _parameters(told, chosen)
     for attempt in status.validation_attempts:
         if not attempt.valid:
             yield Node(f"refused: {attempt.workflow_id}", text_nodes(*attempt.errors))
@@ -128,6 +166,17 @@ def _workflow(told: CaseObjects) -> Iterator[Node]:
     )
 
 
+def _parameters(told: CaseObjects, chosen: SelectedWorkflow) -> Iterator[Node]:
+    """One line each; those that name the target share one."""
+    target = [f"{name}={value}" for name, value in chosen.parameters.items() if name.startswith(_OF_TARGET)]
+    yield from (_parameter(told, chosen, name) for name in chosen.parameters if not name.startswith(_OF_TARGET))
+    if target:
+        yield Node(f"{' '.join(target)} (set by code: the verified target)")
+
+
+_OF_TARGET: Final = "TARGET_RESOURCE_"
+
+
 def _parameter(told: CaseObjects, chosen: SelectedWorkflow, name: str) -> Node:
     return Node(f"{name}={chosen.parameters[name]} ({_source(told, name)})")
 
@@ -135,8 +184,6 @@ def _parameter(told: CaseObjects, chosen: SelectedWorkflow, name: str) -> Node:
 def _source(told: CaseObjects, name: str) -> str:
     """Which rule gave a parameter."""
     wish = told.investigation.spec.workflow
-    if name.startswith("TARGET_RESOURCE_"):
-        return "set by code: the verified target"
     if wish is not None and name in wish.parameters:
         return "named by the person who asked"
     if told.by_model and wish is None:
@@ -155,8 +202,7 @@ def _asks(told: CaseObjects) -> bool:
 def _ruling(told: CaseObjects) -> Iterator[Node]:
     status, ruling = told.status, told.status.ruling
     if ruling is None:
-        if status.needs_human_review:
-            yield Node(f"review: {status.human_review_reason}", text_nodes(*status.warnings))
+        yield from text_nodes(*status.warnings) if status.needs_human_review else ()
         return
     yield Node(join_present([_text(ruling.decision), ruling.reason], ": "))
     yield from (Node(f"risk {one.score}: {one.reason}") for one in ruling.risk_factors)
@@ -190,8 +236,8 @@ def _then(told: CaseObjects) -> Iterator[Node]:
     if status.effectiveness is not None:
         score = text_after("score ", two_decimals(status.effectiveness.score))
         yield Node(f"effect: {join_present([_text(status.effectiveness.reason), score])}")
-    if told.has_ended:
-        yield from _ended(told)
+    if (said := told.investigation.spec.feedback) is not None:
+        yield Node(f"{said.by} says that the diagnosis was {said.verdict}", text_nodes(said.cause))
 
 
 def _run_lines(told: CaseObjects) -> Sequence[str | None]:
@@ -199,12 +245,3 @@ def _run_lines(told: CaseObjects) -> Sequence[str | None]:
     failure = run.status.failure.summary if run and run.status.failure else None
     undo = f"{told.undo.name}: {_text(told.undo.status.phase)}" if told.undo else None
     return failure, undo
-
-
-def _ended(told: CaseObjects) -> Iterator[Node]:
-    status, said = told.status, told.investigation.spec.feedback
-    words = join_present([_text(status.reason), _text(status.sub_reason)])
-    took = f" after {status.duration_seconds} s" if status.duration_seconds is not None else ""
-    yield Node(f"{told.phase}{took}{text_after(': ', words)}")
-    if said is not None:
-        yield Node(f"{said.by} says that the diagnosis was {said.verdict}", text_nodes(said.cause))

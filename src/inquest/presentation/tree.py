@@ -7,8 +7,9 @@ from typing import Final
 
 from inquest.api.findings import ProgressEntry, StepState
 from inquest.api.types import ApprovalState, ExecutionPhase, Phase, Resolution
+from inquest.core.reporting.status import what_was_done
 from inquest.presentation.branches import Node, State, count_of, join_present, text_after, text_nodes, two_decimals
-from inquest.presentation.case import CaseObjects, cause_line, place_of_target
+from inquest.presentation.case import CaseObjects, cause_line, cause_of, place_of_target
 
 SELECTION_TOOLS: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
 """Tools of the second invocation alone."""
@@ -262,16 +263,17 @@ _HAS_FAILED: Final[Mapping[Phase, Callable[[CaseObjects], bool]]] = {
 
 def _end(told: CaseObjects) -> Iterator[Node]:
     status = told.status
+    said = what_was_done(status.message or "", cause_of(told))
     if not told.has_ended:
-        if status.message:
-            yield Node(status.message, mark=State.RUNNING)
+        if said:
+            yield Node(said, mark=State.RUNNING)
         return
     words = join_present([_text(status.reason), _text(status.sub_reason)])
     review = (
         text_after("a person has to look: ", _text(status.human_review_reason)) if status.needs_human_review else None
     )
     took = f"{status.duration_seconds} s" if status.duration_seconds is not None else ""
-    said = told.investigation.spec.feedback
-    judged = f"{said.by} says that the diagnosis was {said.verdict}{text_after(': ', said.cause)}" if said else None
+    judge = told.investigation.spec.feedback
+    judged = f"{judge.by} says that the diagnosis was {judge.verdict}{text_after(': ', judge.cause)}" if judge else None
     leaves = text_nodes(review, join_present([words, text_after("after ", took)]), judged)
-    yield Node(f"{told.phase}: {status.message or ''}".rstrip(": "), leaves, _mark_of_case(told))
+    yield Node(f"{told.phase}: {said}".rstrip(": "), leaves, _mark_of_case(told))

@@ -179,7 +179,7 @@ def test_what_a_person_rejects_is_not_done(done: Played) -> None:
     """A command that does not exist stays, and the case says who rejected."""
     assert (done.said["eve"].code, done.said["jane"].code) == (403, 200)
     assert ended(done.case) == ("Failed", "ApprovalRejected", "WorkflowSelected", None)
-    assert done.case["status"]["message"] == "Rejected by jane"
+    assert done.case["status"]["message"].endswith("; Rejected by jane")
     assert word(done.request, "phase", "decidedBy", "consumedBy") == ("Rejected", "jane", None)
     assert done.is_untouched
     done.team.cases.tells(done.case, "ApprovalRejected")

@@ -266,7 +266,7 @@ def test_a_case_that_is_cancelled_while_its_job_runs_says_so() -> None:
 
     told = status_changes(case)
     assert (case.phase, case.closed and case.closed.verdict.reason) == (Phase.CANCELLED, Reason.CANCELLED)
-    assert told["message"].startswith("Cancelled while the workflow ran: its Job is deleted")
+    assert "Cancelled while the workflow ran: its Job is deleted" in told["message"]
     assert condition_values(case)["Executed"].reason == "Cancelled"
 
 
@@ -277,7 +277,7 @@ def test_a_case_that_is_cancelled_while_it_is_verified_ends_as_done() -> None:
 
     told = status_changes(case)
     assert (case.phase, told["resolution"]) == (Phase.COMPLETED, Resolution.INCONCLUSIVE)
-    assert told["message"] == "Verification was cancelled; the change stays"
+    assert told["message"].endswith("; Verification was cancelled; the change stays")
     assert condition_values(case)["Executed"].reason == "JobSucceeded"
 
 

@@ -237,17 +237,18 @@ def test_a_case_without_facts_waits() -> None:
     assert reporting_conditions.condition_values(Case()) == {}
 
 
+CAUSE = "Container app is killed because its limit of 128Mi is too low; "
 MESSAGES = {
     Phase.INVESTIGATING: "looking for the root cause",
-    Phase.SELECTING: "looking for a workflow that fits",
-    Phase.ANALYZING: "Investigation complete, starting analysis",
-    Phase.AWAITING_APPROVAL: "Workflow raise-memory selected with confidence 95%",
-    Phase.EXECUTING: "Workflow raise-memory selected with confidence 95%",
+    Phase.SELECTING: f"{CAUSE}looking for a workflow that fits",
+    Phase.ANALYZING: f"{CAUSE}Investigation complete, starting analysis",
+    Phase.AWAITING_APPROVAL: f"{CAUSE}Workflow raise-memory selected with confidence 95%",
+    Phase.EXECUTING: f"{CAUSE}Workflow raise-memory selected with confidence 95%",
 }
 
 
 @pytest.mark.parametrize(("phase", "message"), MESSAGES.items())
-def test_the_message_says_where_the_case_stands(phase: Phase, message: str) -> None:
+def test_the_message_says_the_cause_and_where_the_case_stands(phase: Phase, message: str) -> None:
     assert status_of(cases.reached(phase)).message == message
 
 

@@ -257,6 +257,7 @@ def proposal(request: RemediationApprovalRequest) -> tuple[Section, ...]:
     undo = f"{spec.undo.id} {spec.undo.version or ''}, {spec.undo.when}" if spec.undo else "none"
     diff = (Node(spec.preview_diff, quote=True),) if spec.preview_diff else (Node("not known beforehand"),)
     return (
+        Section(spec.summary, tuple(map(_cited, spec.evidence))),
         Section(
             "What will run",
             (
@@ -268,7 +269,6 @@ def proposal(request: RemediationApprovalRequest) -> tuple[Section, ...]:
             ),
         ),
         Section("What it says that it will set", diff),
-        Section("Because", (Node(spec.summary), *map(_cited, spec.evidence))),
         Section(
             "Why you are asked",
             (

@@ -163,10 +163,10 @@ def _body(case: Case, command: str) -> str:
     target = shown_target(case)
     return "\n".join(
         (
+            f"Root cause: {shorten(cause, MOST_CAUSE)}",
             f"Investigation: {case.opened.namespace}/{case.opened.name}",
             f"Cluster: {case.opened.spec.signal.cluster_name or 'default'}",
             f"Target: {target.display}" + (f" in {target.namespace}" if target.namespace else ""),
-            f"Root cause: {shorten(cause, MOST_CAUSE)}",
             f"Evidence: {evidence}",
             f"Look at it: {command}",
         )

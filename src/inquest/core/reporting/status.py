@@ -103,14 +103,43 @@ def _opening(case: Case, scene: _Scene) -> dict[str, Any]:
     }
 
 
+MOST_CAUSE: Final = 500
+"""Characters of a cause in a message: what was done about it has to fit as well."""
+
+
 def _message(case: Case) -> str:
+    """The cause in one sentence, as soon as it is known, then what was done about it or is being done."""
+    return shorten(_with_cause(case, _step(case)), 1024)
+
+
+def _with_cause(case: Case, said: str) -> str:
+    known = case.last(facts.Diagnosed)
+    cause = known.diagnosis.summary if known and known.diagnosis.causes else ""
+    return f"{_begin(cause)}{what_was_done(said, cause)}" if cause and not said.startswith(_short(cause)) else said
+
+
+def _begin(cause: str) -> str:
+    return f"{_short(cause)}; "
+
+
+def _short(cause: str) -> str:
+    return shorten(cause, MOST_CAUSE).rstrip(". ")
+
+
+def what_was_done(message: str, cause: str, resolution: str = "") -> str:
+    """The message of a status without the cause that it begins with, and without the resolution that follows."""
+    said = message.removeprefix(_begin(cause)).removeprefix(f"{resolution}: ")
+    return said.replace(f": {cause}", "") if cause else said
+
+
+def _step(case: Case) -> str:
     if case.closed is not None:
-        return shorten(case.closed.verdict.message, 1024)
+        return case.closed.verdict.message
     selected = case.last(facts.Proposed)
     if selected is None:
         return _WAITING[case.phase]
     if case.last(facts.PolicyRuled) is None:
-        return shorten(selected.verdict.message, 1024)
+        return selected.verdict.message
     return selected_message(selected.proposal.pin.id, selected.proposal.confidence)
 
 
