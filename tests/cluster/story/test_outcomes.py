@@ -83,7 +83,12 @@ def test_a_target_that_has_healed_needs_nothing(world: World) -> None:
     world.deployment()
     world.heal()
     pod = {"apiVersion": "v1", "kind": "Pod", "name": world.pod()["metadata"]["name"], "namespace": world.namespace}
-    seen = {"type": "Warning", "reason": "Unhealthy", "message": "Readiness probe failed", "lastTimestamp": now()}
+    seen = {
+        "type": "Warning",
+        "reason": "BackOff",
+        "message": "Back-off restarting failed container",
+        "lastTimestamp": now(),
+    }
     meta = {"name": "unready", "namespace": world.namespace}
     world.api.create({"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": pod, **seen})
 

@@ -505,6 +505,58 @@ def by_detectors(*objects: dict[str, Any], by_person: bool = False, **more: Any)
     )
 
 
+def warned(reason: str, at: str, pod: str = "api-1") -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "shop"},
+        "involvedObject": {"kind": "Pod", "name": pod, "namespace": "shop"},
+        "type": "Warning",
+        "reason": reason,
+        "message": "it did not answer",
+        "lastTimestamp": at,
+    }
+
+
+@pytest.mark.parametrize(
+    ("at", "is_shown"),
+    [
+        pytest.param("2026-11-22T09:30:20Z", False, id="while it starts"),
+        pytest.param("2026-11-22T09:36:00Z", True, id="minutes later"),
+    ],
+)
+def test_a_probe_that_a_start_leaves_open_is_no_time_of_being_unwell(at: str, is_shown: bool) -> None:
+    pod = a_pod("2026-11-22T09:30:25Z", state={"running": {"startedAt": "2026-11-22T09:30:00Z"}})
+    snapshot = snapshot_of({"objects": [pod, warned("Unhealthy", at)]})
+
+    assert bool(target_state(snapshot, health_of(snapshot)).unwell_before) is is_shown
+
+
+REPLICA_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "metadata": {"name": "api-7d9", "namespace": "shop", "uid": "r-1"},
+    "spec": {"replicas": 1},
+    "status": {"replicas": 1, "readyReplicas": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("reason", "pod", "ends"),
+    [
+        pytest.param("BackOff", "api-7d9-old", "problem_resolved", id="it failed"),
+        pytest.param("Unhealthy", "api-7d9-old", "insufficient_data", id="it answered no probe while it went"),
+        pytest.param("BackOff", "web-5f6-old", "insufficient_data", id="it was another workload's"),
+    ],
+)
+def test_a_warning_about_an_earlier_pod_shows_that_the_target_was_unwell(reason: str, pod: str, ends: str) -> None:
+    young = a_pod("2026-11-22T09:30:05Z", state={"running": {"startedAt": "2026-11-22T09:30:00Z"}})
+    owner = {"kind": "ReplicaSet", "name": "api-7d9", "uid": "r-1", "controller": True}
+    young["metadata"] |= {"ownerReferences": [owner]}
+
+    assert by_detectors(young, REPLICA_SET, warned(reason, "2026-11-22T09:40:00Z", pod)).outcome == ends
+
+
 @pytest.mark.parametrize(
     ("by_person", "ends"),
     [

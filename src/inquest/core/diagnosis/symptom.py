@@ -29,8 +29,12 @@ class Symptom:
     text: str
 
     @property
+    def place(self) -> str:
+        return f"Pod/{self.pod}, container {self.container}"
+
+    @property
     def sentence(self) -> str:
-        return f"Pod/{self.pod}, container {self.container}: {self.text}"
+        return f"{self.place}: {self.text}"
 
 
 def deepest_symptom(snapshot: Snapshot) -> Symptom | None:

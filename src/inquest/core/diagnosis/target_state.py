@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from inquest.core.cluster.objects import WINDOW, event_moment, parse_time
@@ -29,12 +29,14 @@ from inquest.core.evidence.snapshot import Snapshot
 def target_state(snapshot: Snapshot, health: Health) -> TargetState:
     """All of it, from one snapshot and the health that it was found in."""
     flags, symptom = flags_of(snapshot), deepest_symptom(snapshot)
-    told = f"Pod/{symptom.pod}: container {symptom.container} " if symptom else None
+    told: tuple[str, ...] = ()
+    if symptom is not None:
+        told = (f"Pod/{symptom.pod}: container {symptom.container} ", symptom.place)
     return TargetState(
         health=health,
-        issues=tuple(each for each in flags.issues if not told or not each.startswith(told)),
+        issues=tuple(each for each in flags.issues if not any(place in each for place in told)),
         symptom=symptom.sentence if symptom else "",
-        doubts=doubts_of(snapshot),
+        doubts=tuple(each for each in doubts_of(snapshot) if not any(place in each for place in told)),
         unwell_before=next(_unwell_times(snapshot), ""),
         settling=describe_settling(snapshot),
         pods=flags.pod_count,
@@ -55,16 +57,41 @@ def _unwell_times(snapshot: Snapshot) -> Iterator[str]:
     names = names_of(snapshot, pods)
     for event in snapshot.of_kind("Event"):
         at = event_moment(event.object)
-        if event.object.get("type") == "Warning" and subject_of(event.object) in names and at and at >= begin:
+        is_warning = event.object.get("type") == "Warning" and subject_of(event.object) in names
+        if is_warning and at and at >= begin and not _is_told_while_starting(event.object, at, pods):
             yield f"warning {event.object.get('reason')} at {at:%H:%M}"
     for pod in pods:
         yield from _of_pod(pod, begin)
     concern = Concern(snapshot, pods)
+    sets = tuple(f"{seen.name}-" for seen in snapshot.of_kind("ReplicaSet") if concern.holds(seen))
+    yield from _of_gone_pods(snapshot, sets, begin)
     for seen in snapshot.of_kind(*WORKLOADS, "Node", "Job"):
         if seen.kind == "Job" and not (seen.object.get("status") or {}).get("failed"):
             continue
         if concern.holds(seen):
             yield from _became(seen, ("Available", "Ready", "Complete"), begin, _born(seen.object))
+
+
+def _of_gone_pods(snapshot: Snapshot, sets: tuple[str, ...], begin: datetime) -> Iterator[str]:
+    """Warnings about earlier pods of the same ReplicaSets; one that goes answers no probe, and that is none."""
+    for event in snapshot.of_kind("Event"):
+        (kind, name), at = subject_of(event.object), event_moment(event.object)
+        is_gone = kind == "Pod" and name.startswith(sets) and snapshot.at("Pod", event.namespace, name) is None
+        is_warning = event.object.get("type") == "Warning" and event.object.get("reason") != "Unhealthy"
+        if is_gone and is_warning and at and at >= begin:
+            yield f"warning {event.object.get('reason')} about Pod/{name}, which is gone, at {at:%H:%M}"
+
+
+def _is_told_while_starting(event: Json, at: datetime, pods: Sequence[ObservedObject]) -> bool:
+    """A probe that was not answered yet: every start that takes a moment shows that."""
+    kind, name = subject_of(event)
+    pod = next((each.object for each in pods if (kind, each.name) == ("Pod", name)), None)
+    if pod is None or event.get("reason") != "Unhealthy":
+        return False
+    statuses = [*all_statuses(pod.get("status") or {})]
+    started = [begun for each in statuses if (begun := parse_time(state_of(each, "running").get("startedAt")))]
+    has_ended = any(each.get("restartCount") for each in statuses)
+    return bool(started) and not has_ended and at - max(started) <= UNREADY_GRACE
 
 
 def _of_pod(pod: ObservedObject, begin: datetime) -> Iterator[str]:
@@ -120,6 +147,9 @@ def _on_its_way(workload: Json) -> str:
     metadata, status = workload.get("metadata") or {}, workload.get("status") or {}
     wanted, ready = counted(workload)
     new = int(status.get("updatedNumberScheduled") or status.get("updatedReplicas") or 0)
+    if workload.get("kind") == "ReplicaSet":
+        # All of its pods are of one revision.
+        new = wanted
     unseen = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
     is_done = ready >= wanted and new >= wanted and int(status.get("replicas") or 0) <= wanted
     if unseen or is_done or not wanted or _is_held(workload.get("spec") or {}):
