@@ -44,7 +44,8 @@ def _heading(told: CaseObjects) -> str:
 def _happened(told: CaseObjects) -> tuple[Node, ...]:
     signal, status, heading = told.investigation.spec.signal, told.status, _heading(told)
     asked = [f"{signal.severity} {signal.name} of {place_of_target(signal.target)}", *_ranks(signal)]
-    words = [str(told.phase), _text(status.outcome), _text(status.resolution)]
+    why = (status.sub_reason or status.reason, status.human_review_reason)
+    words = [str(told.phase), *map(_text, (status.outcome, status.resolution, *why))]
     took = f" after {status.duration_seconds} s" if told.has_ended and status.duration_seconds is not None else ""
     end = f"{join_present(list(dict.fromkeys(words)))}{took}"
     return (
@@ -69,8 +70,8 @@ def _ranks(signal: PinnedSignal) -> list[str]:
 def _unread(told: CaseObjects) -> Iterator[Node]:
     gaps = told.status.gaps
     yield from (Node(f"{gap.what}: {gap.why}") for gap in gaps[:MAX_GAPS_SHOWN])
-    if more := len(gaps) - MAX_GAPS_SHOWN:
-        yield from (Node(f"and {more} more in status.gaps"),) if more > 0 else ()
+    if len(gaps) > MAX_GAPS_SHOWN:
+        yield Node(f"and {len(gaps) - MAX_GAPS_SHOWN} more in status.gaps")
 
 
 def _text(word: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inquest.core.cluster.changes import MAX_CHANGES, recent_changes
+from inquest.core.cluster.changes import MAX_CHANGES, recent_changes, write_times
 
 BEGIN = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 OLD, NEW, LATER = "2026-11-20T08:00:00Z", "2026-11-22T09:30:00Z", "2026-11-22T09:40:00Z"
@@ -79,3 +79,9 @@ def test_there_are_at_most_so_many() -> None:
     many = [{**made(born=NEW), "metadata": {**made(born=NEW)["metadata"], "name": f"n{n}"}} for n in range(80)]
 
     assert len(recent_changes(many, BEGIN)) == MAX_CHANGES
+
+
+def test_the_times_of_writes_leave_out_status_and_the_controllers_of_the_cluster() -> None:
+    by_others = [written(NEW, subresource="status"), written(NEW, "kube-controller-manager")]
+
+    assert len(write_times(made(managedFields=[written(NEW)]))) == len(write_times(made(managedFields=by_others))) + 1

@@ -64,12 +64,13 @@ class ListingText:
 def prune_object(found: Json) -> dict[str, Any]:
     """The object for the detectors, without what says nothing about it.
 
-    Of managed fields stay who wrote and when; the copy of itself that kubectl keeps goes, and so does the volume with
-    token and root certificates that every pod gets: nobody configured it.
+    Of managed fields stay who wrote and when, but for status; the copy of itself that kubectl keeps goes, and so does
+    the volume with token and root certificates that every pod gets: nobody configured it.
     """
     metadata = dict(found.get("metadata") or {})
     if entries := metadata.pop("managedFields", None):
-        metadata["managedFields"] = [{key: each[key] for key in _WRITER if key in each} for each in entries]
+        kept = (each for each in entries if each.get("subresource") != "status")
+        metadata["managedFields"] = [{key: each[key] for key in _WRITER if key in each} for each in kept]
     if _LAST_APPLIED in (metadata.get("annotations") or {}):
         metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k != _LAST_APPLIED}
     spec = found.get("spec")

@@ -103,7 +103,7 @@ def _opening(case: Case, scene: _Scene) -> dict[str, Any]:
     }
 
 
-MOST_CAUSE: Final = 500
+MAX_CAUSE_IN_MESSAGE: Final = 500
 """Characters of a cause in a message: what was done about it has to fit as well."""
 
 
@@ -123,7 +123,7 @@ def _begin(cause: str) -> str:
 
 
 def _short(cause: str) -> str:
-    return shorten(cause, MOST_CAUSE).rstrip(". ")
+    return shorten(cause, MAX_CAUSE_IN_MESSAGE).rstrip(". ")
 
 
 def what_was_done(message: str, cause: str, resolution: str = "") -> str:

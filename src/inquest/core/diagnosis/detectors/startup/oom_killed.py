@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from inquest.core.cluster.objects import is_recent
 from inquest.core.cluster.quantities import parse_quantity
@@ -42,6 +42,8 @@ REASON: Final = "OOMKilled"
 LEAK: Final = "MemoryLeaking"
 _AT_START: Final = re.compile(r"OOM-killed|memory limit too low|minimum memory limit", re.IGNORECASE)
 """The runtime's words when not even the container's own start fits the limit."""
+_NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
+"""Ends of which the runtime tells, and not the program."""
 _NODE_REASONS: Final = ("SystemOOM", "OOMKilling")
 _RECENT: Final = timedelta(hours=1)
 _AT_LIMIT: Final = 0.9
@@ -79,7 +81,7 @@ class MemoryKill:
 
     reason: str
     message: str
-    at: Any
+    at: str | None
     evidence: str
     exit_code: str = ""
 
@@ -96,7 +98,8 @@ def _kill(snapshot: Snapshot, container: Container) -> MemoryKill | None:
 
 def _ended(container: Container, end: Json) -> MemoryKill | None:
     message, reason = str(end.get("message") or ""), str(end.get("reason"))
-    if reason != REASON and not is_memory_kill(message):
+    # The message of any other end is the program's own: it may say what it likes.
+    if reason != REASON and not (reason in _NOT_STARTED and is_memory_kill(message)):
         return None
     told = "" if reason == REASON else message
     return MemoryKill(reason, told, end.get("finishedAt"), container.pod.evidence, str(end.get("exitCode", "")))
@@ -112,7 +115,7 @@ def _refused(snapshot: Snapshot, container: Container) -> Iterator[MemoryKill]:
     for event in events_about(snapshot, container.pod, "Failed", "FailedCreatePodSandBox"):
         path = str((event.object.get("involvedObject") or {}).get("fieldPath") or "")
         is_meant = f"{{{container.name}}}" in path if path else _is_smallest(container)
-        if is_meant and is_memory_kill(message_of(event)):
+        if is_meant and is_fresh(snapshot, event, _RECENT) and is_memory_kill(message_of(event)):
             yield MemoryKill(str(event.object.get("reason")), message_of(event), None, event.evidence)
 
 
@@ -179,7 +182,8 @@ def _confidence(container: Container, limit: str, node: list[ObservedObject]) ->
 
 
 def _citations(snapshot: Snapshot, container: Container, kill: MemoryKill, limit: str) -> tuple[Citation, ...]:
-    quotes = (f'"reason":"{kill.reason}"', f'"exitCode":{kill.exit_code}', kill.message)
+    code = [f'"exitCode":{kill.exit_code}'] if kill.exit_code else []
+    quotes = (f'"reason":"{kill.reason}"', *code, kill.message)
     limits = [f'"memory":"{limit}"'] if limit else []
     if kill.evidence == container.pod.evidence:
         return cited(snapshot, kill.evidence, *quotes, *limits)
