@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -91,6 +91,19 @@ class SignalContent(ApiModel):
     """When the source said that the problem is over; set once."""
 
 
+_KINDS: Final = (
+    "['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Pod', 'Job', 'CronJob', 'Service', 'Ingress', 'Node', "
+    "'Namespace', 'ConfigMap', 'Secret', 'PersistentVolume', 'PersistentVolumeClaim', 'HorizontalPodAutoscaler']"
+)
+"""Kinds that people type in small letters, as a CEL list."""
+_MEANT: Final = _KINDS + ".filter(kind, kind.lowerAscii() == self.target.kind.lowerAscii())"
+_KIND_AS_SERVED: Final = cel_rule(
+    f"{_MEANT}.all(kind, kind == self.target.kind)",
+    "spec.target.kind is written as kubectl api-resources shows it",
+    ".target.kind",
+) | {"messageExpression": f"'spec.target.kind: write ' + {_MEANT}[0]"}
+
+
 class SignalSpec(SignalContent):
     """What a Signal says; fixed but for `resolvedTime`, which may be set once."""
 
@@ -102,6 +115,7 @@ class SignalSpec(SignalContent):
                 "spec.resolvedTime must not lie before spec.firingTime",
                 ".resolvedTime",
             ),
+            _KIND_AS_SERVED,
             changeable=("resolvedTime",),
         )
     )

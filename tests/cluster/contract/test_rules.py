@@ -124,6 +124,26 @@ def test_a_fixed_optional_field_does_not_vanish(kind: str, name: str, place: Kub
     assert f"spec.{name} is fixed at creation" in answer.err
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("deployment", "Deployment"), ("Statefulset", "StatefulSet"), ("cronJob", "CronJob")]
+)
+def test_a_kind_in_the_wrong_case_is_refused_with_the_right_one(typed: str, meant: str, place: Kubectl) -> None:
+    target = {"apiVersion": "apps/v1", "kind": typed, "namespace": "shop", "name": "web"}
+    signal = with_changes(proposal("Signal"), {"metadata.name": "another", "spec.target": target})
+
+    answer = place.create(signal, DRY)
+
+    assert not answer.accepted
+    assert f"write {meant}" in answer.err
+
+
+def test_a_kind_that_nobody_knows_may_be_asked_about(place: Kubectl) -> None:
+    target = {"apiVersion": "example.test/v1", "kind": "Deploymentset", "name": "web"}
+    signal = with_changes(proposal("Signal"), {"metadata.name": "another", "spec.target": target})
+
+    assert place.create(signal, DRY).accepted
+
+
 def test_every_field_of_the_fixed_kinds_is_in_the_table() -> None:
     changeable = {
         "Signal": {"resolvedTime"},
