@@ -184,6 +184,12 @@ class Ranking:
         return frozenset(self.where.homes.get(key, key) for key in known if key[1] == namespace and key[2] in words)
 
     @cached_property
+    def is_target_going(self) -> bool:
+        """Whether the target is being deleted."""
+        seen = self.snapshot.find(self.snapshot.target)
+        return seen is not None and "deletionTimestamp" in seen.object["metadata"]
+
+    @cached_property
     def served(self) -> frozenset[Key]:
         """What a Service sends to."""
         return frozenset(end for start, ends in self.where.needs.items() for end, _ in ends if start[0] == "Service")
@@ -307,13 +313,15 @@ def _in_best_tier(view: Ranking, tree: _Tree, places: list[int]) -> list[int]:
     if view.snapshot.target.kind != "Namespace":
         return places
     shown = {at: view.shown_at(tree.found[each] for each in (at, *tree.effects(at))) for at in places}
-    tiers = {at: min((*map(view.tier, keys), _own_tier(tree.found[at]))) for at, keys in shown.items()}
+    tiers = {at: min((*map(view.tier, keys), _own_tier(view, tree.found[at]))) for at, keys in shown.items()}
     best = NAMED if view.names_any else min(tiers.values(), default=NAMED)
     return [at for at in places if tiers[at] == best]
 
 
-def _own_tier(cause: Finding) -> int:
-    """What ails the whole cluster ails what serves."""
+def _own_tier(view: Ranking, cause: Finding) -> int:
+    """What keeps a namespace from going stands above all in it; what ails the whole cluster ails what serves."""
+    if view.is_target_going and cause.category == "FinalizerStuck":
+        return NAMED
     return SERVING if cause.category in CLUSTER else BARE_POD
 
 

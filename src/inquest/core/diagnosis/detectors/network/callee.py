@@ -195,7 +195,8 @@ def database_called(
     joined = " ".join(texts).lower()
     found: dict[str, Callee] = {}
     for service in snapshot.of_kind("Service"):
-        if service.namespace == namespace and service.name in joined:
+        name = service.name if service.namespace == namespace else f"{service.name}.{service.namespace}"
+        if name in joined:
             known = _of_service(snapshot, service.name, service)
             if any(is_database(pod, kinds) for pod in known.pods) or _is_called_like(service.name, kinds):
                 found[known.workload.name if known.workload else service.name] = known

@@ -14,6 +14,7 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.network.network_reading import (
+    ANSWERED,
     REACHING,
     RESOLVING,
     UNANSWERED,
@@ -196,7 +197,8 @@ def _to_names(snapshot: Snapshot, caller: ObservedObject, known: list[NamedAddre
     """The cluster's DNS, for whoever calls by name."""
     ref = ref_of(caller.object)
     line = any_complaint(snapshot, ref, RESOLVING) or any_complaint(snapshot, ref, UNANSWERED)
-    if not known and not line:
+    is_answered = any_complaint(snapshot, ref, ANSWERED) is not None
+    if is_answered or (not known and not line):
         return
     blocked = all(_is_name_blocked(snapshot, caller, protocol) for protocol in ("UDP", "TCP"))
     if blocked:

@@ -373,6 +373,8 @@ RESOLVING: Final = re.compile(
 )
 UNANSWERED: Final = re.compile(r"lookup [^\n]{1,300}:53\b[^\n]{0,100}(?:timeout|refused|unreachable)", re.IGNORECASE)
 """The resolver itself does not answer."""
+ANSWERED: Final = re.compile(r"lookup [^\n]{1,300}:53: no such host|\bNXDOMAIN\b", re.IGNORECASE)
+"""The resolver says that there is no such name, so that nothing keeps the caller from it."""
 REACHING: Final = re.compile(
     r"timed? ?out|ETIMEDOUT|deadline exceeded|i/o timeout|unreachable|EHOSTUNREACH|no route", re.IGNORECASE
 )
