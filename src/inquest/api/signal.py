@@ -80,11 +80,11 @@ class SignalContent(ApiModel):
     cluster_name: Text63 | None = None
     """Cluster; the setting `clusterName` where absent."""
     environment: Environment | None = None
-    """Override; beats every label."""
+    """Counts where no label around the target is stricter."""
     priority: Priority | None = None
-    """Override; beats every label."""
+    """Beats every label in notices; a policy is told the stricter one."""
     risk_tolerance: RiskTolerance | None = None
-    """Override; beats every label."""
+    """Beats every label in notices; a policy is told the stricter one."""
     business_category: Text63 | None = None
     """Override; beats every label."""
     resolved_time: Time | None = None

@@ -118,45 +118,45 @@ def pinned(**said: Any) -> Any:
     return cases.spec().signal.model_copy(update={**said, "labels": labels})
 
 
-def test_a_case_of_a_tenant_cannot_talk_policy_into_other_words() -> None:
-    asked = reclassify_input(question(**SAID), pinned(**SAID), AROUND, at_home=False)
+def test_no_word_of_a_signal_talks_policy_out_of_what_the_labels_say() -> None:
+    for is_its_own in (True, False):
+        asked = reclassify_input(question(**SAID), pinned(**SAID), AROUND, is_its_own=is_its_own)
 
-    assert (asked.environment, asked.priority, asked.risk_tolerance) == ("Production", "P0", RiskTolerance.LOW)
-    assert asked.custom_labels == {"team": ("shop",), "risk_tolerance": ("low",)}
-    assert asked.business is not None
-    assert asked.business.business_unit == "retail"
-    assert asked == reclassify_input(question(), pinned(), AROUND, at_home=False), (
-        "whatever it says, the answer is the same"
-    )
+        assert (asked.environment, asked.priority, asked.risk_tolerance) == ("Production", "P0", RiskTolerance.LOW)
+        assert asked.custom_labels == {"team": ("shop",), "risk_tolerance": ("low",)}
+        assert asked.business is not None
+        assert asked.business.business_unit == "retail"
+        assert asked == reclassify_input(question(), pinned(), AROUND, is_its_own=is_its_own)
+
+
+def test_a_signal_asks_for_more_care_for_its_own_target_alone() -> None:
+    careful = {"environment": Environment.PRODUCTION, "priority": Priority.P0, "risk_tolerance": RiskTolerance.LOW}
+    around = LabelsAround({"inquest.dev/environment": "development"})
+
+    own = reclassify_input(question(), pinned(**careful), around, is_its_own=True)
+    other = reclassify_input(question(), pinned(**careful), around, is_its_own=False)
+
+    assert (own.environment, own.priority, own.risk_tolerance) == ("Production", "P0", RiskTolerance.LOW)
+    assert (other.environment, other.priority, other.risk_tolerance) == ("Development", "P3", RiskTolerance.MEDIUM)
 
 
 def test_where_no_label_speaks_nothing_is_known() -> None:
-    asked = reclassify_input(question(**SAID), pinned(**SAID), LabelsAround(), at_home=False)
+    asked = reclassify_input(question(**SAID), pinned(**SAID), LabelsAround(), is_its_own=True)
 
     assert (asked.environment, asked.custom_labels) == (Environment.UNKNOWN, {})
     assert asked.risk_tolerance is RiskTolerance.MEDIUM
-
-
-def test_a_case_of_the_operators_namespace_speaks_for_its_target() -> None:
-    nobody_said = {**SAID, "environment": None}
-
-    silent = reclassify_input(question(**SAID), pinned(**nobody_said), AROUND, at_home=True, by_hand=True)
-    spoken = reclassify_input(question(**SAID), pinned(**SAID), AROUND, at_home=True, by_hand=True)
-
-    assert silent == question(**{**SAID, "environment": Environment.PRODUCTION})
-    assert spoken == question(**SAID)
 
 
 def test_words_without_an_order_count_only_where_an_administrator_wrote_them() -> None:
     owner = {"inquest.dev/team": "mallory", "inquest.dev/service-owner": "mallory", "inquest.dev/tier": "toy"}
     around = LabelsAround({"inquest.dev/environment": "production"}, owner)
 
-    for at_home in (True, False):
-        asked = reclassify_input(question(**SAID), pinned(**SAID), around, at_home=at_home)
+    for is_its_own in (True, False):
+        asked = reclassify_input(question(**SAID), pinned(**SAID), around, is_its_own=is_its_own)
         assert asked.custom_labels == {}
         assert asked.business is not None
         assert (asked.business.business_unit, asked.business.service_owner) == (None, None)
 
     of_a_node = replace(around, namespace={}, administered=True)
-    asked = reclassify_input(question(**SAID), pinned(**SAID), of_a_node, at_home=False)
+    asked = reclassify_input(question(**SAID), pinned(**SAID), of_a_node, is_its_own=False)
     assert asked.custom_labels == {"team": ("mallory",), "tier": ("toy",)}

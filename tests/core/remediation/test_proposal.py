@@ -44,6 +44,7 @@ from inquest.core.remediation.approval import (
     check_approval,
     decided_at,
     digest_of_request,
+    standing_rejection,
 )
 from inquest.core.remediation.execution import (
     digest_of_execution,
@@ -506,6 +507,39 @@ def test_whether_an_approval_stands(seen: ApprovalInput, expected: ApprovalStand
 
     assert found.standing is expected
     assert (found.void is not None) == (expected is ApprovalStanding.VOIDED)
+
+
+REJECTIONS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "the same action on the target as it was": ({}, {}, True),
+    "another version of the workflow": ({}, {"workflow": pinned(version="9.0.0")}, True),
+    "it was approved": ({"phase": "Approved"}, {}, False),
+    "it expired": ({"phase": "Expired"}, {}, False),
+    "the spec of the target has changed": (
+        {},
+        {"target": TARGET.model_copy(update={"spec_hash": f"sha256:{'9' * 64}"})},
+        False,
+    ),
+    "what the target reads has changed": (
+        {},
+        {"target": TARGET.model_copy(update={"drift_hash": f"sha256:{'9' * 64}"})},
+        False,
+    ),
+    "another object under the same name": ({}, {"target": TARGET.model_copy(update={"uid": "another"})}, False),
+    "another action": ({}, {"workflow": pinned(actionType="RestartPod")}, False),
+}
+
+
+@pytest.mark.parametrize(("status", "proposed", "stands"), REJECTIONS.values(), ids=REJECTIONS.keys())
+def test_a_rejection_stands_until_something_has_changed(
+    status: dict[str, Any], proposed: dict[str, Any], stands: bool
+) -> None:
+    said = {"phase": "Rejected", "decidedBy": "jane", "decidedAt": "2026-11-22T10:00:00Z"} | status
+    made = RemediationApprovalRequest.from_object({**request().to_object(), "status": said})
+
+    found = standing_rejection((made,), proposal(**proposed))
+
+    assert found.startswith(f"Approval required: jane rejected {made.spec.workflow.action_type}") is stands
+    assert bool(found) is stands
 
 
 @row("C-RA-3")

@@ -71,11 +71,29 @@ def test_an_environment_word_in_any_case(word: str, expected: str) -> None:
 
 
 SOURCES: dict[str, tuple[SignalContent, LabelsAround, str, str]] = {
-    "the signal beats every label": (
+    "a signal does not loosen what a label says": (
         signal(environment="QA"),
         LabelsAround({"inquest.dev/environment": "production"}),
-        "QA",
+        "Production",
+        "namespace-label",
+    ),
+    "a signal asks for more care than a label": (
+        signal(environment="Production"),
+        LabelsAround({"inquest.dev/environment": "staging"}),
+        "Production",
         "signal",
+    ),
+    "a signal does not speak for a silent namespace": (
+        signal(environment="Staging"),
+        LabelsAround(),
+        "Unknown",
+        "none",
+    ),
+    "of two labels of a namespace the stricter one counts": (
+        signal(),
+        LabelsAround({"inquest.dev/environment": "staging", "environment": "production"}),
+        "Production",
+        "namespace-label",
     ),
     "our label beats the other prefix": (
         signal(),
@@ -89,10 +107,16 @@ SOURCES: dict[str, tuple[SignalContent, LabelsAround, str, str]] = {
         "Staging",
         "namespace-label",
     ),
-    "the namespace beats the owner": (
+    "a stricter owner beats the namespace": (
         signal(),
         LabelsAround({"inquest.dev/environment": "dev"}, {"inquest.dev/environment": "prod"}),
-        "Development",
+        "Production",
+        "owner-label",
+    ),
+    "a looser owner does not beat the namespace": (
+        signal(),
+        LabelsAround({"inquest.dev/environment": "prod"}, {"inquest.dev/environment": "dev"}),
+        "Production",
         "namespace-label",
     ),
     "the owner beats a plain label": (
@@ -201,10 +225,15 @@ RANKS = {
     "a stricter priority": ({"environment": "development"}, {"priority": "P1"}, {"priority": "P1"}),
     "a looser criticality": ({}, {"criticality": "low"}, {"criticality": "High"}),
     "a stricter criticality": ({}, {"criticality": "critical"}, {"criticality": "Critical"}),
-    "a criticality where the namespace has one": (
+    "a stricter criticality than the namespace's": (
         {"criticality": "low"},
         {"criticality": "high"},
-        {"criticality": "Low"},
+        {"criticality": "High"},
+    ),
+    "a looser criticality than the namespace's": (
+        {"criticality": "high"},
+        {"criticality": "low"},
+        {"criticality": "High"},
     ),
     "a looser promise": ({}, {"sla": "bronze"}, {"sla": "Gold"}),
     "a stricter promise": ({}, {"sla": "platinum"}, {"sla": "Platinum"}),

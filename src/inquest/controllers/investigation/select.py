@@ -6,14 +6,16 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
-from inquest.api.types import SubReason
+from inquest.api.approval import RemediationApprovalRequest
+from inquest.api.types import RulingDecision, SubReason
 from inquest.controllers.catalogue.live import find_unsettled
 from inquest.controllers.guards import Guards, bare_reference
 from inquest.controllers.investigation.case_work import CaseWork, close_case
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.propose import Proposals, UnfitChoice
 from inquest.controllers.investigation.radius import BlastRadius
-from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.ports import APPROVAL, ControllerPorts
+from inquest.controllers.reading import parse_objects
 from inquest.core.case import facts
 from inquest.core.case.case import reclassify_input
 from inquest.core.case.concluding import seen_again
@@ -30,9 +32,11 @@ from inquest.core.case.steps import (
 )
 from inquest.core.history.history import UNAVAILABLE
 from inquest.core.llm.messages import Invocation
-from inquest.core.remediation.policy import PolicyInput, policy_document, read_ruling
+from inquest.core.remediation.approval import standing_rejection
+from inquest.core.remediation.policy import MAX_REASON, PolicyInput, policy_document, read_ruling
 from inquest.core.selection import selection
 from inquest.core.signals.classification import surroundings_of
+from inquest.core.text import shorten
 from inquest.errors import Unavailable, Unsettled
 from inquest.ports.datastorage import DATASTORAGE
 
@@ -138,7 +142,15 @@ class Selections:
             at=now,
             environment=question.environment,
         )
+        if found.decision is RulingDecision.AUTO_APPROVED and (rejection := await self._rejection(work)):
+            found = replace(found, decision=RulingDecision.APPROVAL_REQUIRED, reason=shorten(rejection, MAX_REASON))
         return facts.PolicyRuled(found, now)
+
+    async def _rejection(self, work: CaseWork) -> str:
+        """What a person has said no to is not done without one, whichever case proposes it again."""
+        selected = work.case.last(facts.Proposed)
+        requests = parse_objects(RemediationApprovalRequest, await self.ports.status.list(APPROVAL))
+        return standing_rejection(requests, selected.proposal) if selected else ""
 
     async def _open_windows(self, question: PolicyInput) -> tuple[str, ...]:
         found = Guards(self.ports).open_windows(question.remediation_target or question.target, await self.ports.now())
@@ -147,10 +159,11 @@ class Selections:
     async def _classified(self, work: CaseWork, question: PolicyInput) -> PolicyInput:
         """The question with the words of the business that policy may rely on."""
         spec, target = work.case.opened.spec, question.remediation_target or question.target
-        # A Signal speaks for its own target, not for one in another namespace that turned out to be the cause.
-        same_place = (target.namespace or "") == (question.target.namespace or "")
-        at_home = work.investigation.namespace == self.ports.namespace and same_place
-        around = surroundings_of(await self.ports.target_reader.context(bare_reference(target)))
+        found, asked = (
+            await self.ports.target_reader.context(bare_reference(target)),
+            work.case.first(facts.ContextResolved),
+        )
+        # A Signal speaks for its own target, not for another object that turned out to be the cause.
+        is_its_own = bool(found.root_uid) and asked is not None and asked.context.root_uid == found.root_uid
         keys = self.ports.settings.classification.custom_labels
-        by_hand = spec.signal_ref is None
-        return reclassify_input(question, spec.signal, around, at_home=at_home, by_hand=by_hand, custom_keys=keys)
+        return reclassify_input(question, spec.signal, surroundings_of(found), is_its_own=is_its_own, custom_keys=keys)

@@ -35,7 +35,14 @@ from inquest.core.llm.messages import ModelReply, ToolResult
 from inquest.core.llm.reply.diagnosis import diagnosis_without_verdict
 from inquest.core.remediation.policy import PolicyInput
 from inquest.core.signals import scope
-from inquest.core.signals.classification import DEFAULT_CUSTOM_LABELS, LabelsAround, classify_signal, surroundings_of
+from inquest.core.signals.classification import (
+    DEFAULT_CUSTOM_LABELS,
+    LabelsAround,
+    classify_signal,
+    lower_tolerance,
+    stricter_priority,
+    surroundings_of,
+)
 from inquest.core.signals.scope import fingerprint_of_signal
 from inquest.errors import InvalidTransition
 
@@ -288,31 +295,25 @@ def reclassify_input(
     signal: PinnedSignal,
     around: LabelsAround,
     *,
-    at_home: bool,
-    by_hand: bool = False,
+    is_its_own: bool,
     custom_keys: Iterable[str] = DEFAULT_CUSTOM_LABELS,
 ) -> PolicyInput:
-    """The question to policy by the labels around the remediation target.
+    """The question to policy by the labels around the object that would be changed, the strictest of each rank.
 
-    `at_home`, in the operator's own namespace, where an administrator says who may write, a case may speak for its
-    target; elsewhere all words of the business are read anew, since who writes in a tenant's namespace must not talk
-    a target out of its approval. Labels of the workload's owner only make stricter, wherever the case is; words
-    without an order, like a team, count only where an administrator wrote them. `by_hand` says that no triage made
-    the case: then they may be the person's.
+    `is_its_own` says that this object is what the Signal is about: then the words of the Signal count too, where they
+    are stricter. Words without an order, like a team, count only where an administrator wrote them.
     """
-    anew = signal.model_copy(update=_SAID)
-    found = classify_signal(anew, around, custom_keys=custom_keys).context
-    words = _administered(anew, around, found, custom_keys)
-    if not at_home:
-        return replace(
-            question,
-            environment=found.environment or Environment.UNKNOWN,
-            priority=found.priority,
-            risk_tolerance=found.risk_tolerance or PolicyInput.risk_tolerance,
-            **words,
-        )
-    environment = signal.environment or found.environment or Environment.UNKNOWN
-    return replace(question, environment=environment, **({} if by_hand else words))
+    said = signal.model_copy(update=_SAID)
+    own = signal if is_its_own else said
+    asked = said.model_copy(update={"environment": own.environment})
+    found = classify_signal(asked, around, custom_keys=custom_keys).context
+    return replace(
+        question,
+        environment=found.environment or Environment.UNKNOWN,
+        priority=stricter_priority(found.priority, own.priority),
+        risk_tolerance=lower_tolerance(found.risk_tolerance, own.risk_tolerance) or PolicyInput.risk_tolerance,
+        **_administered(asked, around, found, custom_keys),
+    )
 
 
 def _administered(

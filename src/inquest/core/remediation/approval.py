@@ -16,10 +16,11 @@ from inquest.api.approval import (
     ProposedAlternative,
     RemediationApprovalRequest,
 )
+from inquest.api.base import rfc3339
 from inquest.api.findings import AlternativeWorkflow, Claim, ClaimVerdict
 from inquest.api.names import approval_name
-from inquest.api.refs import ObjectRef
-from inquest.api.types import Decision, VoidReason
+from inquest.api.refs import ObjectRef, PinnedTarget
+from inquest.api.types import ApprovalPhase, Decision, VoidReason
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.policy import Ruling, confidence_level
 from inquest.core.remediation.preview import MAX_PREVIEW
@@ -55,6 +56,31 @@ class ApprovalTerms:
     def named(self) -> str | None:
         """The requester as a request can hold it; a longer name counts as none, so that nobody may approve."""
         return self.requester if 0 < len(self.requester) <= MAX_REQUESTER else None
+
+
+def standing_rejection(requests: Iterable[RemediationApprovalRequest], proposal: Proposal) -> str:
+    """Who rejected this action on this target as it still is; empty: nobody.
+
+    Another version of a workflow is the same action; another spec of the target, or of what it reads, is another case.
+    """
+    target, action = proposal.target, proposal.pin.action_type
+    same = (
+        each
+        for each in requests
+        if each.status.phase is ApprovalPhase.REJECTED
+        and each.spec.workflow.action_type == action
+        and _as_it_was(each.spec.target) == _as_it_was(target)
+    )
+    last = max(same, key=lambda each: str(each.status.decided_at), default=None)
+    if last is None:
+        return ""
+    who, when = last.status.decided_by or "somebody", last.status.decided_at
+    at = f" at {rfc3339(when)}" if when else ""
+    return f"Approval required: {who} rejected {action} for {target.display}{at}, and it has not changed since"
+
+
+def _as_it_was(target: PinnedTarget) -> tuple[str, str | None, str | None]:
+    return target.uid, target.spec_hash, target.drift_hash
 
 
 def asks_less(found: ApprovalSpec, wanted: ApprovalTerms) -> bool:

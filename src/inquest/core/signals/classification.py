@@ -5,10 +5,10 @@ Everything later reads the `SignalContext` made here (resources, sections 1.4, 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from inquest.api.names import read_label
 from inquest.api.refs import Business
@@ -66,7 +66,7 @@ def classify_signal(
     """The whole classification of one Signal (resources, 10)."""
     environment, source, warnings = _environment(spec, around)
     priority, priority_source = _priority(spec, around, environment)
-    labelled = _written(around, "risk-tolerance", RiskTolerance.MEDIUM, _TOLERANCES_BY_STRICTNESS)
+    labelled = _rank(around, "risk-tolerance", RiskTolerance.MEDIUM, _TOLERANCES_BY_STRICTNESS)
     labelled = labelled or RiskTolerance.MEDIUM
     context = SignalContext(
         environment=environment,
@@ -164,22 +164,22 @@ def _from_signal_labels(spec: SignalContent, around: LabelsAround) -> str:
 
 @dataclass(frozen=True)
 class _Source:
-    """Somebody who may name the environment; who runs the workload may only name a stricter one than the others."""
+    """Somebody who may name the environment."""
 
     name: str
     read: Callable[[SignalContent, LabelsAround], str]
-    of_the_workload: bool = False
+    of_an_administrator: bool = False
 
     def may_loosen(self, around: LabelsAround) -> bool:
-        return not self.of_the_workload or around.administered
+        return self.of_an_administrator or (around.administered and self.read is _from_owner)
 
 
 _ENVIRONMENT_SOURCES: Final = (
     _Source("signal", _from_spec),
-    _Source("namespace-label", _from_namespace),
-    _Source("owner-label", _from_owner, of_the_workload=True),
-    _Source("namespace-label", _from_plain_namespace),
-    _Source("signal-label", _from_signal_labels, of_the_workload=True),
+    _Source("namespace-label", _from_namespace, of_an_administrator=True),
+    _Source("owner-label", _from_owner),
+    _Source("namespace-label", _from_plain_namespace, of_an_administrator=True),
+    _Source("signal-label", _from_signal_labels),
 )
 _BY_STRICTNESS: Final = (
     Environment.PRODUCTION,
@@ -191,34 +191,43 @@ _BY_STRICTNESS: Final = (
 )
 """What policies let run by itself comes later; nobody lets run by itself what is not known."""
 
-_Named = tuple[Environment, str, tuple[str, ...]]
+
+@dataclass(frozen=True)
+class _Said(Generic[W]):
+    """What one source says of one rank."""
+
+    rank: W
+    source: str
+    may_loosen: bool
+    """Whether it counts where it is looser than what would stand without it."""
+    word: str = ""
 
 
-def _environment(
-    spec: SignalContent, around: LabelsAround, sources: Sequence[_Source] = _ENVIRONMENT_SOURCES
-) -> _Named:
-    for place, source in enumerate(sources, start=1):
-        if word := source.read(spec, around):
-            found = _named(word, source)
-            if source.may_loosen(around):
-                return found
-            return _stricter(word, found, _environment(spec, around, sources[place:]))
-    return Environment.UNKNOWN, "none", ()
+def _strictest(said: Sequence[_Said[W]], otherwise: W, by_strictness: Sequence[W]) -> _Said[W] | None:
+    """The strictest word that counts; None where none does and `otherwise` stands."""
+    loosest = min((by_strictness.index(each.rank) for each in said if each.may_loosen), default=None)
+    allowed = by_strictness.index(otherwise) if loosest is None else loosest
+    counted = (each for each in said if by_strictness.index(each.rank) <= allowed)
+    return min(counted, key=lambda each: by_strictness.index(each.rank), default=None)
 
 
-def _named(word: str, source: _Source) -> _Named:
-    found = environment_from_word(word)
-    strange = found is Environment.UNKNOWN and word.lower() != "unknown"
-    return found, source.name, (f"environment {word!r} is not a known word",) if strange else ()
+def _environment(spec: SignalContent, around: LabelsAround) -> tuple[Environment, str, tuple[str, ...]]:
+    """The environment, who named it, and which words did not count."""
+    said = [
+        _Said(environment_from_word(word), source.name, source.may_loosen(around), word)
+        for source in _ENVIRONMENT_SOURCES
+        if (word := source.read(spec, around))
+    ]
+    chosen = _strictest(said, Environment.UNKNOWN, _BY_STRICTNESS) or _Said(Environment.UNKNOWN, "none", False)
+    return chosen.rank, chosen.source, tuple(_warnings(said, chosen.rank))
 
 
-def _stricter(word: str, of_the_workload: _Named, others: _Named) -> _Named:
-    if _BY_STRICTNESS.index(of_the_workload[0]) <= _BY_STRICTNESS.index(others[0]):
-        return of_the_workload
-    refused = (
-        f"environment {word!r} of the {of_the_workload[1]} does not count: it may only be stricter than {others[0]}"
-    )
-    return others[0], others[1], (*others[2], refused)
+def _warnings(said: Sequence[_Said[Environment]], chosen: Environment) -> Iterator[str]:
+    for each in said:
+        if each.rank is Environment.UNKNOWN and each.word.lower() != "unknown":
+            yield f"environment {each.word!r} is not a known word"
+        elif each.rank is not chosen:
+            yield f"environment {each.word!r} of the {each.source} does not count: {chosen} is stricter"
 
 
 def _own_label(spec: SignalContent, *names: str) -> str:
@@ -258,13 +267,9 @@ def priority_of(environment: Environment, severity: Severity) -> Priority:
 def _priority(spec: SignalContent, around: LabelsAround, environment: Environment) -> tuple[Priority, str]:
     if spec.priority:
         return spec.priority, "signal"
-    if found := _word(Priority, read_label(around.namespace, "priority") or ""):
-        return found, "namespace-label"
     by_table = priority_of(environment, spec.severity)
-    owners = _word(Priority, read_label(around.owner, "priority") or "")
-    if owners and _may_say(around, owners, by_table, _PRIORITIES_BY_STRICTNESS):
-        return owners, "owner-label"
-    return by_table, "table"
+    found = _strictest(_written(around, "priority", Priority), by_table, _PRIORITIES_BY_STRICTNESS)
+    return (found.rank, found.source) if found else (by_table, "table")
 
 
 _PRIORITIES_BY_STRICTNESS: Final = (Priority.P0, Priority.P1, Priority.P2, Priority.P3)
@@ -278,18 +283,27 @@ _SLAS_BY_STRICTNESS: Final = (
 _TOLERANCES_BY_STRICTNESS: Final = (RiskTolerance.LOW, RiskTolerance.MEDIUM, RiskTolerance.HIGH)
 
 
-def _may_say(around: LabelsAround, said: W, otherwise: W, by_strictness: Sequence[W]) -> bool:
-    """Whether the owner's label counts, where the namespace has none and `otherwise` would stand."""
-    return around.administered or by_strictness.index(said) <= by_strictness.index(otherwise)
+def _written(around: LabelsAround, name: str, words: type[W]) -> list[_Said[W]]:
+    """What the labels of the namespace and of the owner say of a rank."""
+    labels = (("namespace-label", around.namespace, True), ("owner-label", around.owner, around.administered))
+    found = ((_word(words, read_label(each, name) or ""), source, loose) for source, each, loose in labels)
+    return [_Said(rank, source, loose) for rank, source, loose in found if rank]
 
 
-def _written(around: LabelsAround, name: str, otherwise: W, by_strictness: Sequence[W]) -> W | None:
-    """The word of the namespace; else the owner's, where that is no looser than what stands without it; else None."""
-    words = type(otherwise)
-    if found := _word(words, read_label(around.namespace, name) or ""):
-        return found
-    owners = _word(words, read_label(around.owner, name) or "")
-    return owners if owners and _may_say(around, owners, otherwise, by_strictness) else None
+def _rank(around: LabelsAround, name: str, otherwise: W, by_strictness: Sequence[W]) -> W | None:
+    """The strictest rank that the labels name and that counts; None where they leave what stands without them."""
+    found = _strictest(_written(around, name, type(otherwise)), otherwise, by_strictness)
+    return found.rank if found else None
+
+
+def stricter_priority(one: Priority | None, other: Priority | None) -> Priority | None:
+    """The more urgent of two; None is no word."""
+    return min((each for each in (one, other) if each), key=_PRIORITIES_BY_STRICTNESS.index, default=None)
+
+
+def lower_tolerance(one: RiskTolerance | None, other: RiskTolerance | None) -> RiskTolerance | None:
+    """The more careful of two; None is no word."""
+    return min((each for each in (one, other) if each), key=_TOLERANCES_BY_STRICTNESS.index, default=None)
 
 
 # --- business and custom labels (10.3, 10.4) ----------------------------------------------------------
@@ -307,8 +321,8 @@ _NO_PROMISE: Final = (Criticality.MEDIUM, SlaRequirement.BRONZE)
 
 def _business(spec: SignalContent, around: LabelsAround, environment: Environment) -> Business:
     criticality, sla = _PROMISES.get(environment, _NO_PROMISE)
-    told = _written(around, "criticality", criticality, _CRITICALITIES_BY_STRICTNESS)
-    promised = _written(around, "sla", sla, _SLAS_BY_STRICTNESS)
+    told = _rank(around, "criticality", criticality, _CRITICALITIES_BY_STRICTNESS)
+    promised = _rank(around, "sla", sla, _SLAS_BY_STRICTNESS)
     ranks = {BusinessRank.CRITICALITY: told, BusinessRank.SLA_REQUIREMENT: promised}
     team = _near(around, "team") or (_own_label(spec, "team") if around.degraded else "")
     return Business(
