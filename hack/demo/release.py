@@ -78,6 +78,7 @@ def values_of(images: Mapping[str, Image], model: Mapping[str, str], approver: s
         "opa": {"image": _image(images["opa"])},
         "rbac": {"approvers": [approver]},
         "settings": settings,
+        "evidence": {"enabled": True},
         "catalogue": {"enabled": True, "image": images["kubectl"].pinned},
     }
     if model.get("api_key"):

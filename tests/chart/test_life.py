@@ -59,11 +59,14 @@ def test_a_release_works_and_leaves_nothing_stuck_when_removed_as_the_docs_say(
     assert "ok" in site.helm("test", "inquest", "--logs").splitlines()
 
     remove_cases(site)
+    # Nobody's namespace may wait for an operator that is away.
     site.kubectl("scale", "deployment/inquest", "--replicas=0", "-n", NAMESPACE)
     site.kubectl(
         "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/name=inquest", "-n", NAMESPACE, "--timeout=90s"
     )
     assert leases(site) == []
+    site.kubectl("create", "namespace", "bystander")
+    site.kubectl("delete", "namespace", "bystander", "--timeout=60s")
     site.helm("uninstall", "inquest", *WAIT)
     assert {kind.split("/")[0] for kind in ours(site)} == {"customresourcedefinition.apiextensions.k8s.io"}
     site.kubectl("delete", "crd", "-l", "app.kubernetes.io/part-of=inquest", "--timeout=90s")

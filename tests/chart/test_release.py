@@ -30,7 +30,7 @@ FOREIGN = {
 @pytest.fixture(scope="module")
 def site(cluster: Site) -> Iterator[Site]:
     """One release for all tests here, which change nothing that another looks at."""
-    with released(cluster, cluster.values(), WAIT):
+    with released(cluster, cluster.values(evidence={"enabled": True}), WAIT):
         yield cluster
 
 

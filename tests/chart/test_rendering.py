@@ -468,9 +468,8 @@ def test_what_cannot_be_made_again_is_kept_at_an_uninstall() -> None:
 
 
 def test_a_network_policy_denies_what_it_does_not_list() -> None:
-    found = one(
-        rendered(with_values(networkPolicy={"enabled": True, "apiServerCIDRs": ["10.0.0.1/32"]})), "NetworkPolicy"
-    )["spec"]
+    policy = {"enabled": True, "apiServerCIDRs": ["10.0.0.1/32"]}
+    found = one(rendered(with_values(networkPolicy=policy, evidence={"enabled": True})), "NetworkPolicy")["spec"]
 
     assert found["policyTypes"] == ["Ingress", "Egress"]
     # The evidence port takes nobody without the API server's certificate.
@@ -529,7 +528,7 @@ def test_network_policies_are_on_where_nobody_said_anything_and_the_cluster_serv
     found = one(unset, "NetworkPolicy")["spec"]
 
     assert found["policyTypes"] == ["Ingress", "Egress"]
-    assert [port["port"] for rule in found["ingress"] for port in rule["ports"]] == ["health", "metrics", "evidence"]
+    assert [port["port"] for rule in found["ingress"] for port in rule["ports"]] == ["health", "metrics"]
     assert ports_out(found) == {53, 5353, 443, 6443}
     assert "cidr" not in json.dumps(found)
     assert [each for each in off if each["kind"] == "NetworkPolicy"] == []
@@ -679,7 +678,7 @@ def test_the_page_and_the_picture_of_the_chart_say_what_is_there() -> None:
 
 
 def test_the_api_server_can_check_the_certificate_that_the_chart_makes_for_evidence() -> None:
-    found = rendered(with_values())
+    found = rendered(with_values(evidence={"enabled": True}))
     api, secret = one(found, "APIService", API_SERVICE), one(found, "Secret", "inquest-evidence")
 
     ca, chain = (x509.load_pem_x509_certificate(base64.b64decode(secret["data"][key])) for key in ("ca.crt", "tls.crt"))
@@ -696,8 +695,8 @@ def test_the_api_server_can_check_the_certificate_that_the_chart_makes_for_evide
 
 @pytest.mark.parametrize(
     "values",
-    [{"evidence": {"enabled": False}}, {"rbac": {"namespaced": ["shop"], "people": False}}],
-    ids=["switched off", "for one team"],
+    [{}, {"evidence": {"enabled": True}, "rbac": {"namespaced": ["shop"], "people": False}}],
+    ids=["as the chart comes", "for one team"],
 )
 def test_without_the_api_for_cases_nothing_of_it_is_installed(values: Object) -> None:
     found = rendered(with_values(**values))
@@ -708,7 +707,7 @@ def test_without_the_api_for_cases_nothing_of_it_is_installed(values: Object) ->
 
 
 def test_a_certificate_of_ones_own_takes_the_place_of_the_charts() -> None:
-    found = rendered(with_values(evidence={"tlsSecret": "mine", "caBundle": "PEM"}))
+    found = rendered(with_values(evidence={"enabled": True, "tlsSecret": "mine", "caBundle": "PEM"}))
 
     assert base64.b64decode(one(found, "APIService", API_SERVICE)["spec"]["caBundle"]) == b"PEM"
     assert [each for each in found if each["kind"] == "Secret"] == []

@@ -55,6 +55,11 @@ def binding(role: str, **subject: str) -> Json:
     return {"metadata": meta(role, HOME), "roleRef": {"kind": "ClusterRole", "name": role}, "subjects": [subject]}
 
 
+def api_service(available: str) -> Json:
+    found = {"type": "Available", "status": available, "message": "endpoints have no addresses"}
+    return {"metadata": meta("v1alpha1.evidence.inquest.dev"), "status": {"conditions": [found]}}
+
+
 APPROVER = {"apiGroups": ["inquest.dev"], "resources": ["remediationapprovalrequests"], "verbs": ["patch", "approve"]}
 
 
@@ -70,6 +75,7 @@ def well() -> Installation:
             *({"metadata": meta(name)} for name in (HOME, WORK)),
             {"metadata": meta("shop", labels={"inquest.dev/managed": "true"})},
         ],
+        "apiservices": [api_service("True")],
         "actiontypes": [],
         "remediationworkflows": [workflow()],
         "serviceaccounts": [{"metadata": meta("restart", WORK)}],
@@ -127,6 +133,12 @@ CASES: dict[str, tuple[Callable[[Installation], Installation], Level, str, str]]
         "kubectl apply --server-side -f crds/",
     ),
     "a kind of another version": (old_kind, FAULT, "its schema is not the one of this version", "-f crds/"),
+    "nobody answers for the API for readers": (
+        of(apiservices=[api_service("False")]),
+        FAULT,
+        "no namespace of the cluster can be deleted: endpoints have no addresses",
+        "kubectl delete apiservice v1alpha1.evidence.inquest.dev",
+    ),
     "a policy is missing": (
         without("validatingadmissionpolicies", "inquest-status"),
         FAULT,

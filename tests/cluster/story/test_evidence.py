@@ -50,7 +50,7 @@ def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     SETTINGS["evidence"] = {"enabled": True, "host": host, "port": port, **tls}
     values = {
         "image": {"repository": "x"},
-        "evidence": {"tlsSecret": "x", "caBundle": authority.certificate.read_text()},
+        "evidence": {"enabled": True, "tlsSecret": "x", "caBundle": authority.certificate.read_text()},
     }
     service = {
         "apiVersion": "v1",

@@ -37,6 +37,7 @@ EVERYWHERE: Final = (
     ADMISSION_POLICY,
     ADMISSION_BINDING,
     NAMESPACE,
+    ResourceKind("apiregistration.k8s.io", "v1", "APIService", "apiservices", False),
     *(SIGNAL, INVESTIGATION, APPROVAL, EXECUTION, ACTION_TYPE, WORKFLOW),
     ResourceKind(_RBAC, "v1", "ClusterRole", "clusterroles", False),
     ResourceKind(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", False),

@@ -18,7 +18,7 @@ from inquest.api.manifests.admission import not_in_force
 from inquest.api.manifests.admission import render_policies as admission_policies
 from inquest.api.manifests.crd import render_crds
 from inquest.api.manifests.rbac import CONFINED_BINDING, INSTALL, INVESTIGATOR_ACCOUNT
-from inquest.api.names import FAULTS_ANNOTATION, MANAGED_LABEL, VERSION_ANNOTATION
+from inquest.api.names import API_SERVICE, FAULTS_ANNOTATION, MANAGED_LABEL, VERSION_ANNOTATION
 from inquest.api.registry import PLURALS
 from inquest.cli.admin.installation import (
     ENDED,
@@ -209,6 +209,20 @@ def _namespaces(seen: Installation) -> Iterator[CheckResult]:
     if not any(is_managed([one["metadata"].get("labels") or {}]) for one in seen.items("namespaces")):
         message = "no namespace is managed: unless workloads are, or scope.require_label is false, nothing ever happens"
         yield CheckResult("namespaces", Level.WARNING, message, f"kubectl label namespace NAME {MANAGED_LABEL}=true")
+
+
+def _evidence(seen: Installation) -> Iterator[CheckResult]:
+    """An aggregated API that does not answer holds up every namespace of the cluster that is being deleted."""
+    served = next((one for one in seen.items("apiservices") if one["metadata"]["name"] == API_SERVICE), None)
+    if served is None:
+        told = "the API for readers of cases is off; the chart's evidence.enabled switches it on"
+        yield CheckResult("evidence", Level.OK, told)
+        return
+    found = _condition(served, "Available")
+    if found.get("status") != "True":
+        why = found.get("message") or "it says nothing of itself yet"
+        told = f"{API_SERVICE} is not available, so no namespace of the cluster can be deleted: {why}"
+        yield CheckResult("evidence", Level.FAULT, told, f"kubectl delete apiservice {API_SERVICE}")
 
 
 def _catalogue(seen: Installation) -> Iterator[CheckResult]:
@@ -437,6 +451,7 @@ CHECKS: Final[Mapping[str, DoctorCheck]] = {
     "operator": DoctorCheck(_operator, ("leases",)),
     "rights": DoctorCheck(_rights),
     "namespaces": DoctorCheck(_namespaces, ("namespaces",)),
+    "evidence": DoctorCheck(_evidence, ("apiservices",)),
     "catalogue": DoctorCheck(_catalogue, ("remediationworkflows", "actiontypes")),
     "accounts": DoctorCheck(_accounts, ("remediationworkflows", "serviceaccounts", *_ROLES[2:])),
     "approvers": DoctorCheck(_approvers, _ROLES),
