@@ -13,7 +13,7 @@ from inquest.api.base import Resource
 from inquest.api.conditions import ConditionValue, initial_conditions, set_conditions
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.redaction.redacted import Redacted
-from inquest.errors import Invalid
+from inquest.errors import Forbidden, Invalid, NeedsPerson
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.ports.process import Clock, Redactor
 
@@ -90,7 +90,8 @@ async def publish_status(
     """Apply the status with `changes` (by attribute name) and condition `verdicts`; None where nothing changed.
 
     The object's resourceVersion goes along: a stale replica's status is refused with Conflict. A status that the API
-    server does not take as it is goes out in its least form, and `on_refusal` hears why.
+    server does not take as it is goes out in its least form, and `on_refusal` hears why; an admission policy or webhook
+    may refuse it with any code. Where the right is missing the least form is refused too, and that error is raised.
     """
     generation = found.generation
     there = found.status.conditions or initial_conditions(kind.kind, generation=generation, now=now)
@@ -102,7 +103,7 @@ async def publish_status(
         return None
     try:
         return await ports.status.apply_status(kind, obj)
-    except Invalid as error:
+    except (Invalid, Forbidden) as error:
         why = _in_plain_words(error)
         log.warning("status refused", kind=kind.kind, namespace=found.namespace, name=found.name, error=why)
         on_refusal(why)
@@ -124,7 +125,7 @@ async def _publish_least(
             return None
         try:
             return await ports.status.apply_status(kind, least)
-        except Invalid as error:
+        except (Invalid, Forbidden) as error:
             last = error
     raise last
 
@@ -148,7 +149,7 @@ def _is_same(known: Json | None, one: Json) -> bool:
     return known is not None and {**known, "message": ""} == one
 
 
-def _in_plain_words(error: Invalid) -> str:
+def _in_plain_words(error: NeedsPerson) -> str:
     """The answer quotes what it refuses: what could be refused again is left out."""
     return "".join(char for char in str(error) if char.isascii() and char.isprintable())[:MOST_WORDS]
 

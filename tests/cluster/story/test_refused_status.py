@@ -56,7 +56,7 @@ def test_a_case_full_of_odd_characters_can_be_cancelled(world: World, odd: str) 
 
 
 @contextmanager
-def refusing(world: World, expression: str, kind: str = "investigations") -> Iterator[None]:
+def refusing(world: World, expression: str, kind: str = "investigations", reason: str = "Invalid") -> Iterator[None]:
     """Somebody's admission policy does not take a status of this kind in this namespace."""
     name = f"stranger-{world.namespace}"
     only_here = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
@@ -71,7 +71,7 @@ def refusing(world: World, expression: str, kind: str = "investigations") -> Ite
             "resourceRules": [{**rule, "apiVersions": ["*"]} for rule in rules],
             "namespaceSelector": only_here,
         },
-        "validations": [{"expression": unwanted, "message": "this status is not wanted", "reason": "Invalid"}],
+        "validations": [{"expression": unwanted, "message": "this status is not wanted", "reason": reason}],
     }
     made = [
         world.api.create(_policy("ValidatingAdmissionPolicy", name, policy)),
@@ -100,10 +100,11 @@ def _policy(kind: str, name: str, spec: dict[str, Any]) -> Object:
     }
 
 
-def test_nothing_is_done_for_a_case_whose_status_is_refused_and_it_can_be_cancelled(world: World) -> None:
+@pytest.mark.parametrize("reason", ["Invalid", "Forbidden", "RequestEntityTooLarge"])
+def test_nothing_is_done_for_a_case_whose_status_is_refused_and_it_can_be_cancelled(world: World, reason: str) -> None:
     world.broken()
 
-    with refusing(world, "!has(object.status.rootCause)"):
+    with refusing(world, "!has(object.status.rootCause)", reason=reason):
         case = world.opened(world.signal())
         name = case["metadata"]["name"]
         held = world.shows(
