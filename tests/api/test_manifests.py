@@ -156,7 +156,7 @@ def test_what_the_api_server_fills_in_is_no_difference() -> None:
 
 
 def test_everything_is_missing_where_nothing_is() -> None:
-    assert len(not_in_force([], render_policies())) == 12
+    assert len(not_in_force([], render_policies())) == 14
 
 
 POLICY, BINDING = 0, 1

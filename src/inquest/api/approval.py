@@ -25,6 +25,7 @@ from inquest.api.base import (
     Text512,
     Text1024,
     Text2000,
+    Text4096,
     Time,
     Uid,
     cel_rule,
@@ -205,6 +206,8 @@ class ApprovalSpec(ApiModel):
     """Workflow that will run, so exact that another cannot pass for it."""
     parameters: Parameters
     """Exactly what the Job will get."""
+    runs: Annotated[tuple[Text4096, ...], Field(max_length=8)] = ()
+    """Command line of each container of the Job; for the approver, the content hash binds it."""
     undo: UndoPin | None = None
     """Workflow that takes it back, where there is one."""
     confidence: Confidence

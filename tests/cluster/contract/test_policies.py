@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -514,6 +514,76 @@ def test_the_operator_carries_on_what_a_signal_says(operator: Kubectl, cluster: 
     assert operator("delete", "inv", name) is not None
     assert operator.create(asked("Investigation")).accepted
     assert ASKED_BY not in operator.get("inv", name)["metadata"].get("annotations", {}), "nobody asked, it says nobody"
+
+
+# --- workflows -------------------------------------------------------------------------------------------------
+
+
+def _workflow(**execution: object) -> Object:
+    found = proposal("RemediationWorkflow")
+    bare = {key: value for key, value in found["spec"].items() if key != "dependencies"}
+    how = {"engine": "job", "image": f"registry.example/x@sha256:{'a' * 64}", **execution}
+    return {**found, "spec": {**bare, "execution": {key: value for key, value in how.items() if value is not None}}}
+
+
+@pytest.fixture
+def ada(person: Person, cluster: Cluster, namespace: str) -> Iterator[Kubectl]:
+    """She writes the catalogue, and may act as one account of the execution namespace."""
+    there = cluster.kubectl.within(EXECUTION_NAMESPACE)
+    there("create", "role", namespace, "--verb=impersonate", "--resource=serviceaccounts", "--resource-name=lent")
+    there("create", "rolebinding", namespace, f"--role={namespace}", "--user=ada")
+    author = person("ada", "inquest-author")
+    elsewhere = author.within(EXECUTION_NAMESPACE)
+    eventually(lambda: elsewhere.may("impersonate", "serviceaccounts/lent"), what="ada may act as lent")
+    yield author
+    there("delete", "role,rolebinding", namespace)
+
+
+WHOLE_POD = {"spec": {"containers": [{"name": "workflow", "image": f"registry.example/x@sha256:{'a' * 64}"}]}}
+LENT: dict[str, tuple[Object, str]] = {
+    "an account of somebody else": (
+        {"execution": {"serviceAccountName": "drain-node"}},
+        'ada may not impersonate serviceaccounts "drain-node" in namespace inquest-workflows',
+    ),
+    "Secrets that she may not read": (
+        {"dependencies": {"secrets": ["cloud-key"]}},
+        "ada may not get all of these secrets in namespace inquest-workflows",
+    ),
+    "a whole pod": (
+        {"execution": {"image": None, "podTemplate": WHOLE_POD}},
+        "ada may not create pods in namespace inquest-workflows",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wanted", "words"), LENT.values(), ids=LENT.keys())
+def test_an_author_lends_herself_nothing_by_a_workflow(
+    wanted: Object, words: str, ada: Kubectl, kubectl: Kubectl
+) -> None:
+    asked = _workflow(**wanted.get("execution", {}))
+    asked["spec"] |= {key: value for key, value in wanted.items() if key != "execution"}
+
+    _refused(ada.create(asked, "--dry-run=server"), words)
+
+    assert ada.create(_workflow()).accepted
+    other = {**asked["spec"], "version": "9.9.9", "execution": {"image": None, **asked["spec"]["execution"]}}
+    _refused(ada.merge("rwf", asked["metadata"]["name"], {"spec": other}), words)
+    assert kubectl.create({**asked, "metadata": {"name": "by-an-administrator"}}).accepted
+
+
+def test_an_author_writes_workflows_for_an_account_that_she_may_act_as(ada: Kubectl) -> None:
+    assert ada.create(_workflow(serviceAccountName="lent")).accepted
+
+
+def test_a_workflow_of_an_administrator_may_be_labelled_by_an_author(ada: Kubectl, kubectl: Kubectl) -> None:
+    asked = _workflow(serviceAccountName="drain-node")
+    assert kubectl.create(asked).accepted
+
+    name = asked["metadata"]["name"]
+    changed = ada.merge("rwf", name, {"spec": {"version": "9.9.9", "execution": {"args": ["--all"]}}})
+
+    assert ada.merge("rwf", name, {"metadata": {"labels": {"team": "payments"}}}).accepted
+    _refused(changed, 'ada may not impersonate serviceaccounts "drain-node"')
 
 
 # --- looking for the policies -------------------------------------------------------------------------------

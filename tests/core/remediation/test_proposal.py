@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from inquest.api.approval import ApprovalSpec, RemediationApprovalRequest, UndoPin
-from inquest.api.catalogue import ParameterSchema, PreviewEntry, RemediationWorkflow
+from inquest.api.catalogue import Execution, ParameterSchema, PreviewEntry, RemediationWorkflow
 from inquest.api.execution import Holder, PinnedWorkflow, WorkflowExecution
 from inquest.api.findings import AlternativeWorkflow, Claim
 from inquest.api.names import HEALTH_ANNOTATION, job_name, target_string
@@ -42,6 +42,7 @@ from inquest.core.remediation.approval import (
     approval_request,
     asks_less,
     check_approval,
+    command_lines,
     decided_at,
     digest_of_request,
     standing_rejection,
@@ -356,6 +357,25 @@ def test_without_a_supported_claim_the_contributing_factors_are_shown() -> None:
     spec = manifest(DiagnosisSummary(contributing_factors=("load doubled",)))["spec"]
 
     assert spec["evidence"] == [{"claim": "load doubled"}]
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ({"command": ["sh", "-c", "rm -rf /"], "args": ["two words"]}, ["sh -c 'rm -rf /' 'two words'"]),
+        ({}, ["what the image says"]),
+    ],
+)
+def test_the_approver_sees_what_the_job_runs(how: dict[str, Any], expected: list[str]) -> None:
+    image = f"registry.example/x@sha256:{'a' * 64}"
+
+    assert command_lines(Execution.from_object({"engine": "job", "image": image, **how})) == expected
+
+
+def test_the_approver_sees_every_container_of_a_pod_template() -> None:
+    spec = {"initContainers": [{"name": "a", "command": ["one"]}], "containers": [{"name": "b", "args": ["two"]}]}
+
+    assert command_lines(Execution.from_object({"engine": "job", "podTemplate": {"spec": spec}})) == ["one", "two"]
 
 
 # --- the preview ----------------------------------------------------------------------------------------

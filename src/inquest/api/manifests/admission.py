@@ -34,7 +34,7 @@ def render_policies(
     execution_namespace: str = EXECUTION_NAMESPACE,
     investigator: str = INVESTIGATOR_ACCOUNT,
 ) -> list[Manifest]:
-    """The six validating policies, each with its binding."""
+    """The seven validating policies, each with its binding."""
     operator = _account(namespace, service_account)
     own = [operator, _account(namespace, investigator)]
     return [
@@ -44,6 +44,7 @@ def render_policies(
         *_bound("inquest-feedback", _feedback()),
         *_bound("inquest-requester", _requester(operator)),
         *_bound("inquest-journal", _journal(operator)),
+        *_bound("inquest-workflow-account", _workflow_account(execution_namespace)),
     ]
 
 
@@ -377,14 +378,56 @@ def _journal(operator: str) -> Manifest:
     }
 
 
+def _workflow_account(execution_namespace: str) -> Manifest:
+    """A workflow lends its author what its Job holds: an account, Secrets, with a pod template a whole pod."""
+    account, needed = "object.spec.execution.serviceAccountName", "object.spec.dependencies"
+    there = f"in namespace {execution_namespace}: an administrator applies this workflow, or gives that right"
+
+    def may(verb: str, resource: str, name: str = "") -> str:
+        what = f"authorizer.group('').resource('{resource}').namespace('{execution_namespace}')"
+        return f"{what}{f'.name({name})' if name else ''}.check('{verb}').allowed()"
+
+    def lacks(field: str, what: str) -> str:
+        return f"'{field}: ' + {_USER} + ' may not {what} {there}'"
+
+    return _matching("CREATE", "remediationworkflows", "UPDATE") | {
+        "variables": [
+            {"name": "account", "expression": f"has({account}) ? {account} : ''"},
+            {"name": "secrets", "expression": f"has({needed}) && has({needed}.secrets) ? {needed}.secrets : []"},
+            {"name": "kept", "expression": "request.operation == 'UPDATE' && object.spec == oldObject.spec"},
+        ],
+        "validations": [
+            _refuse(
+                "variables.kept || variables.account == '' || "
+                + may("impersonate", "serviceaccounts", "variables.account"),
+                "spec.execution.serviceAccountName: writing a workflow takes the right to impersonate its account",
+                lacks(
+                    "spec.execution.serviceAccountName",
+                    "impersonate serviceaccounts \"' + variables.account + '\"",
+                ),
+            ),
+            _refuse(
+                f"variables.kept || variables.secrets.all(s, {may('get', 'secrets', 's')})",
+                "spec.dependencies.secrets: writing a workflow takes the right to get its Secrets",
+                lacks("spec.dependencies.secrets", "get all of these secrets"),
+            ),
+            _refuse(
+                f"variables.kept || !has(object.spec.execution.podTemplate) || {may('create', 'pods')}",
+                "spec.execution.podTemplate: writing a workflow with one takes the right to create pods",
+                lacks("spec.execution.podTemplate", "create pods"),
+            ),
+        ],
+    }
+
+
 def _bound(name: str, spec: Manifest) -> list[Manifest]:
     policy = {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
     binding = {"apiVersion": _API, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}}
     return [policy, binding | {"spec": {"policyName": name, "validationActions": ["Deny", "Audit"]}}]
 
 
-def _matching(operation: str, resource: str) -> Manifest:
-    rule = {"apiGroups": [GROUP], "apiVersions": ["*"], "operations": [operation], "resources": [resource]}
+def _matching(operation: str, resource: str, *more: str) -> Manifest:
+    rule = {"apiGroups": [GROUP], "apiVersions": ["*"], "operations": [operation, *more], "resources": [resource]}
     return {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]}}
 
 

@@ -263,6 +263,8 @@ def proposal(request: RemediationApprovalRequest) -> tuple[Section, ...]:
             (
                 Node(f"{workflow.action_type}: {workflow.id} {workflow.version}"),
                 Node(f"image {workflow.image or 'of the pod template'}"),
+                *(Node(f"runs {line}") for line in spec.runs),
+                Node(f"as {_account(workflow.service_account_name)}"),
                 Node(f"on {target.display}{place}, uid {target.uid}"),
                 *(Node(f"{key}={value}") for key, value in spec.parameters.items()),
                 Node(f"undo: {undo}"),
@@ -280,6 +282,10 @@ def proposal(request: RemediationApprovalRequest) -> tuple[Section, ...]:
             ),
         ),
     )
+
+
+def _account(name: str | None) -> str:
+    return f"service account {name}, with all its rights" if name else "no account: it gets no token"
 
 
 def _cited(found: Any) -> Node:

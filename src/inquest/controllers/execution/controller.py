@@ -26,6 +26,7 @@ from inquest.api.types import (
     Purpose,
     VoidReason,
 )
+from inquest.controllers.approval.controller import ApprovalController
 from inquest.controllers.execution.effect_readings import EffectReader
 from inquest.controllers.guards import Guards, bare_reference
 from inquest.controllers.notices import given_up, merge_notices, send_notice, unless_late
@@ -128,6 +129,9 @@ class ExecutionController:
         if found.status.phase is None:
             # Its status is written once before anything runs: what cannot say what it does is not begun.
             return StatusUpdate({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=1))
+        if found.spec.workflow.execution.service_account_name and await self._is_unguarded():
+            message = "the admission policies are missing or changed: nobody vouches for the account of the workflow"
+            return _held(GuardResult("PoliciesMissing", message, until=now + BUSY_POLL), now)
         self.ports.must_hold()
         wanted = job_of(found, namespace=self.ports.execution_namespace, health=await self._health(found, now))
         try:
@@ -135,6 +139,10 @@ class ExecutionController:
         except AlreadyExists:
             return await self._locked(found, now)
         return await self._running(found, made, now, "JobCreated")
+
+    async def _is_unguarded(self) -> bool:
+        """Whether anybody could have written a workflow for an account that is not theirs."""
+        return not await ApprovalController(self.ports).policies_intact()
 
     async def _halt(self, found: WorkflowExecution) -> GuardResult | None:
         """What holds it back; its own Job, made right before a crash, does not."""

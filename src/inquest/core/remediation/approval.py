@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from inquest.api.approval import (
     MAX_REQUESTER,
@@ -17,6 +18,7 @@ from inquest.api.approval import (
     RemediationApprovalRequest,
 )
 from inquest.api.base import rfc3339
+from inquest.api.catalogue import Execution
 from inquest.api.findings import AlternativeWorkflow, Claim, ClaimVerdict
 from inquest.api.names import approval_name
 from inquest.api.refs import ObjectRef, PinnedTarget
@@ -39,6 +41,8 @@ from inquest.core.text import shorten
 NO_SUMMARY: Final = "Investigation completed"
 MAX_SUMMARY: Final = 2000
 MAX_EVIDENCE: Final = 10
+MAX_COMMAND: Final = 4096
+MAX_CONTAINERS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ def approval_request(
         target=proposal.target,
         workflow=proposal.pin,
         parameters=proposal.parameters,
+        runs=tuple(shorten(line, MAX_COMMAND) for line in command_lines(proposal.workflow.execution))[:MAX_CONTAINERS],
         undo=proposal.undo,
         confidence=proposal.confidence,
         confidence_level=confidence_level(proposal.confidence),
@@ -136,6 +141,15 @@ def approval_request(
     )
     metadata = child_metadata(parent, approval_name(parent.name))
     return RemediationApprovalRequest(metadata=metadata, spec=spec).to_object()
+
+
+def command_lines(how: Execution) -> list[str]:
+    """What each container runs, as a shell would read it; one that says nothing runs what its image says."""
+    own: Json = {"containers": [{"command": how.command, "args": how.args}]}
+    spec: Any = how.pod_template["spec"] if how.pod_template else own
+    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    lines = (shlex.join([*map(str, one.get("command") or ()), *map(str, one.get("args") or ())]) for one in containers)
+    return [line or "what the image says" for line in lines]
 
 
 def _cited(account: DiagnosisSummary) -> tuple[CitedEvidence, ...]:
