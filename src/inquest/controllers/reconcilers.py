@@ -36,7 +36,7 @@ class Reconcilers:
     def __post_init__(self) -> None:
         self.signals = SignalController(self.ports)
         self.recommendations = Recommendations(self.ports)
-        self.cases = InvestigationController(self.ports)
+        self.cases = InvestigationController(self.ports, self.signals.admit)
         self.executions = ExecutionController(self.ports)
         self.catalogue = CatalogueController(self.ports)
 

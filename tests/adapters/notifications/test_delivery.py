@@ -36,6 +36,7 @@ from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.ports.process import Notice
 from inquest.settings.notifications import NotificationSettings
 from inquest.settings.settings import Settings
+from tests.controllers.admission import admitted
 from tests.controllers.signal.test_signals import HOME, PRINT, World, a_case, a_lease, ineffective
 from tests.core import cases
 
@@ -71,7 +72,8 @@ def process(sink: Sink, settings: Settings | None = None) -> InvestigationContro
 
 def process_with(notifier: NotificationDispatcher, settings: Settings | None = None) -> InvestigationController:
     return InvestigationController(
-        cast(Any, SimpleNamespace(notifier=notifier, redacted=_sealed, clock=None, settings=settings or Settings()))
+        cast(Any, SimpleNamespace(notifier=notifier, redacted=_sealed, clock=None, settings=settings or Settings())),
+        admitted,
     )
 
 
@@ -190,7 +192,7 @@ class Ended(World):
 
     def operator(self) -> InvestigationController:
         parts = {"journal": SimpleNamespace(read=self.log), "replica": "a/1", "clock": SystemClock()}
-        return InvestigationController(replace(self.ports(), **cast(Any, parts)))
+        return InvestigationController(replace(self.ports(), **cast(Any, parts)), admitted)
 
 
 @pytest.mark.parametrize(("lives", "told"), [(True, 0), (False, 1)])

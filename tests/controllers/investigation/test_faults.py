@@ -23,6 +23,7 @@ from inquest.core.reporting.conditions import condition_values
 from inquest.core.reporting.events import case_events
 from inquest.core.reporting.status import status_changes
 from inquest.errors import Unavailable
+from tests.controllers.admission import admitted
 from tests.controllers.test_journal import Slots
 from tests.core import cases
 
@@ -39,7 +40,7 @@ class Looking(InvestigationController):
         ports: Any = SimpleNamespace(
             journal=journal, redacted=_sealed, now=_now, must_hold=lambda: None, clock=SystemClock()
         )
-        super().__init__(ports)
+        super().__init__(ports, admitted)
 
     async def look_once(self) -> None:
         """As the dispatcher calls it."""

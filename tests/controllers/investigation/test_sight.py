@@ -23,6 +23,7 @@ from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import Conflict
 from inquest.ports.process import Notice
+from tests.controllers.admission import admitted
 from tests.core import cases, talk
 
 PLACE = ("shop", "inv-1")
@@ -93,7 +94,7 @@ def world() -> World:
 def hand_of(world: World, case: Case) -> tuple[InvestigationController, CaseWork]:
     """A case in hand, its Investigation read just now."""
     ports: Any = world
-    shown = InvestigationController(ports)
+    shown = InvestigationController(ports, admitted)
     shown._stops[PLACE] = asyncio.Event()
     claim = CaseClaim(Investigation.from_object(world.investigation()), Writer("r", 1))
     return shown, CaseWork(claim, Log("u-1"), case, world.seconds)
@@ -181,7 +182,7 @@ class Closing(InvestigationController):
     """A controller whose books are closed as somebody says; every attempt is counted."""
 
     def __init__(self, ports: Any, *rests: timedelta | None) -> None:
-        super().__init__(ports)
+        super().__init__(ports, admitted)
         self.rests, self.attempts = list(rests), 0
 
     async def _close_books(self, inv: Investigation) -> timedelta | None:

@@ -75,6 +75,7 @@ from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import (
     LOOK,
     AskPolicy,
+    BeginCase,
     CallModel,
     Execute,
     ExecuteUndo,
@@ -103,7 +104,7 @@ from inquest.core.reporting.metrics import case_measures, case_spans, log_lines
 from inquest.core.reporting.status import status_changes
 from inquest.core.reporting.status_budget import trim_status
 from inquest.core.signals.holds import next_allowed
-from inquest.core.signals.triage_input import EndedCase
+from inquest.core.signals.triage_input import EndedCase, TriageDecision
 from inquest.errors import Conflict, Fenced, InquestError, NotFound, OlderJournal, Retryable, Tampered, Unsettled
 from inquest.ports.kubernetes import Json
 from inquest.ports.model import MODEL_TROUBLE
@@ -130,8 +131,10 @@ UNUSABLE: Final = {
 UNREADABLE: Final = "held until it can be read whether the target may be changed"
 EFFECTS: Final = (RequestApproval, Execute, ExecuteUndo)
 """Steps that ask a person or change the world."""
-HELD_PHASES: Final = frozenset({Phase.SELECTING, Phase.ANALYZING, Phase.AWAITING_APPROVAL})
+HELD_PHASES: Final = frozenset({Phase.PENDING, Phase.SELECTING, Phase.ANALYZING, Phase.AWAITING_APPROVAL})
 """Phases in which the message says what a case is held by."""
+PASSING: Final = frozenset({"RateLimited", "ScopeUnknown"})
+"""Objections of triage that pass by themselves."""
 CATALOGUE_LOOK: Final = timedelta(seconds=1)
 """Between two looks of a case that waits for the catalogue."""
 ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
@@ -150,6 +153,8 @@ class InvestigationController:
     """Works on Investigations."""
 
     ports: ControllerPorts
+    admit: Callable[[Investigation], Awaitable[TriageDecision]]
+    """What triage says of a case that has not begun."""
     ownership: Ownership = field(init=False)
     archive: Archive = field(init=False)
     inquiries: Inquiries = field(init=False)
@@ -292,8 +297,9 @@ class InvestigationController:
                 await self._publish(work)
                 wait = max(timedelta(seconds=1), step.until - view.now)
                 return min(wait, NOTICE_LOOK) if is_telling(work.investigation.status.notices) else wait
-            if isinstance(step, EFFECTS) and not await self._is_shown(work):
-                return LOOK
+            held = await self._held_back(work, step)
+            if held is not None:
+                return held
             before = work.case
             try:
                 with tracing.inside_span(work.investigation.uid, _stretch(step)):
@@ -309,6 +315,22 @@ class InvestigationController:
                 await self._tell(work, before)
         await self._publish(work)
         return await self._finish(work.investigation)
+
+    async def _held_back(self, work: CaseWork, step: Step) -> timedelta | None:
+        """When to look again at a step that may not be taken now; None: it may."""
+        if isinstance(step, EFFECTS) and not await self._is_shown(work):
+            return LOOK
+        if not isinstance(step, BeginCase):
+            return None
+        decision, now = await self.admit(work.investigation), await self.ports.now()
+        if decision.phase is SignalPhase.ACCEPTED:
+            await self._hinder(work, None, "")
+            return None
+        if decision.phase is SignalPhase.PENDING or decision.reason in PASSING:
+            await self._hinder(work, (decision.reason or "Pending", decision.message), "")
+            return max(timedelta(seconds=1), decision.until - now) if decision.until else LOOK
+        await self._record(work, Closed(endings.turned_away(decision), now))
+        return timedelta(0)
 
     def _lost(self, work: CaseWork) -> outcome.Conclusion | None:
         """A case that kills the process is not tried for ever (reliability, section 3.4)."""

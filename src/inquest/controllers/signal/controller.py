@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -23,16 +23,18 @@ from inquest.api.investigation import Investigation, InvestigationSpec
 from inquest.api.names import (
     FINGERPRINT_LABEL,
     INVESTIGATION_ANNOTATION,
+    INVESTIGATION_LABEL,
     REQUESTER_ANNOTATION,
     SIGNAL_LABEL,
     case_lease_name,
     child_labels,
     investigation_name,
+    label_value,
     target_display,
 )
 from inquest.api.notices import NoticeEntry, NoticeState
 from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
-from inquest.api.signal import Recommendation, Signal
+from inquest.api.signal import Recommendation, Signal, SignalContent, SignalSpec
 from inquest.api.types import TERMINAL_PHASES, Phase, SignalPhase, SourceType
 from inquest.controllers.catalogue.live import is_active
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge_notices, send_notice, unless_late
@@ -61,7 +63,14 @@ from inquest.core.reporting import notices
 from inquest.core.reporting.signal_notices import duplicates_notice, held_key, held_notice, repeated_notice, sender_of
 from inquest.core.signals.classification import classify_signal
 from inquest.core.signals.scope import fingerprint_of_signal, is_out_of_reach
-from inquest.core.signals.triage import MANUAL_REVIEW_PENDING, RATE_WINDOW, earlier_answer, rate_limited, triage_signal
+from inquest.core.signals.triage import (
+    ACCEPTED,
+    MANUAL_REVIEW_PENDING,
+    RATE_WINDOW,
+    earlier_answer,
+    rate_limited,
+    triage_signal,
+)
 from inquest.core.signals.triage_input import BUILT_IN_NOISE, AcceptedSignal, TriageDecision, TriageInput, TriageRules
 from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, NeverRead, NotFound, Retryable, UnknownKind
 from inquest.ports.kubernetes import Json
@@ -222,7 +231,7 @@ class SignalController:
             # Looking is free; a write would ring for this very look again.
             return min(rest, LOOK_AGAIN)
         if decision.phase is SignalPhase.ACCEPTED:
-            decision = await self._open_in_turn(found, surveyed)
+            decision = await self._in_turn(surveyed, lambda: self._open(found, surveyed))
         if decision.reason == RATE_LIMITED and decision.until:
             if waits:
                 return max(timedelta(seconds=1), decision.until - surveyed.observed.now)
@@ -232,6 +241,29 @@ class SignalController:
             return await self._wait(found, decision, surveyed.observed.now)
         await self._tell(found, surveyed, decision)
         return _next_look(decision, surveyed.observed.now)
+
+    async def admit(self, inv: Investigation) -> TriageDecision:
+        """Whether a case may begin: one that triage has opened, or one made by hand to which no rule objects.
+
+        Only the Lease tells them apart: whoever makes an Investigation writes its references and labels.
+        """
+        labels = f"{INVESTIGATION_LABEL}={label_value(inv.name)}"
+        leases = await self.ports.status.list(LEASE, self.ports.namespace, labels=labels)
+        if any(place_in(lease) == f"{inv.namespace}/{inv.name}" for lease in leases):
+            return ACCEPTED
+        found = await self._normalised(_asked_by_hand(inv))
+        surveyed = await self._survey(found)
+        if surveyed.read_failed:
+            return TriageDecision(SignalPhase.PENDING, "ReadFailed", surveyed.read_failed)
+        decision = triage_signal(surveyed.observed)
+        if decision.phase is not SignalPhase.ACCEPTED:
+            return decision
+        seen = surveyed.observed
+
+        async def opened() -> TriageDecision:
+            return await self._take_lease(found, seen.fingerprint, inv.name, seen.now) or decision
+
+        return await self._in_turn(surveyed, opened)
 
     def _full(self, found: Signal, now: datetime) -> timedelta | None:
         """How long no further Signal may be accepted; None where one may."""
@@ -244,13 +276,15 @@ class SignalController:
             self._accepted.popleft()
         return tuple(self._accepted)
 
-    async def _open_in_turn(self, found: Signal, surveyed: SignalSurroundings) -> TriageDecision:
+    async def _in_turn(
+        self, surveyed: SignalSurroundings, opening: Callable[[], Awaitable[TriageDecision]]
+    ) -> TriageDecision:
         """A place of the rate is taken before the case is opened, else others see it free; given back if none is."""
         place = AcceptedSignal(surveyed.observed.now, surveyed.observed.target_namespace)
         self._accepted.append(place)
         opened = False
         try:
-            decision = await self._open(found, surveyed)
+            decision = await opening()
             opened = decision.phase is SignalPhase.ACCEPTED
             return decision
         finally:
@@ -776,6 +810,12 @@ def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> ConditionVal
     if inv.status.resolution is None:
         return false("InheritedFailure" if is_duplicate else "InvestigationFailed", inv.status.message or "")
     return true("Inherited" if is_duplicate else str(inv.status.resolution), inv.status.message or "")
+
+
+def _asked_by_hand(inv: Investigation) -> Signal:
+    """What a person who made an Investigation would have asked by a Signal."""
+    content = inv.spec.signal.model_dump(include={*SignalContent.model_fields})
+    return Signal(metadata=inv.metadata, spec=SignalSpec(**content))
 
 
 def _by_person(found: Signal) -> bool:

@@ -14,12 +14,14 @@ from inquest.api.types import (
     Phase,
     Reason,
     Resolution,
+    SignalPhase,
     SubReason,
     VoidReason,
 )
 from inquest.core.case.outcome import FALSE, NOTHING_RAN, TRUE, Conclusion, Conditions, cut_message
 from inquest.core.remediation.guards import GuardResult
 from inquest.core.remediation.policy import AfterRuling, Ruling
+from inquest.core.signals.triage_input import TriageDecision
 
 ANALYSED: Final = {
     "InvestigationComplete": (TRUE, "InvestigationSucceeded"),
@@ -339,6 +341,19 @@ def timed_out(phase: Phase) -> Conclusion:
         message=f"Timed out in {phase.value}: the time budget was spent without a verdict",
         reason=Reason.TIMED_OUT,
         conditions=_failed("TimedOut"),
+    )
+
+
+def turned_away(decision: TriageDecision) -> Conclusion:
+    """Triage objects to a case that was made by hand: another looks at the same thing, or nobody may."""
+    if decision.phase in (SignalPhase.DUPLICATE, SignalPhase.IGNORED, SignalPhase.RESOLVED):
+        return replace(end_cancelled(), message=cut_message(decision.message))
+    return Conclusion(
+        phase=Phase.FAILED,
+        message=cut_message(f"{decision.reason}: {decision.message}"),
+        reason=Reason.REMEDIATION_BLOCKED,
+        sub_reason=SubReason.OUT_OF_SCOPE if decision.reason == "OutOfScope" else None,
+        conditions=_failed("InvestigationFailed"),
     )
 
 
