@@ -125,10 +125,19 @@ async def test_a_case_of_another_namespace_than_the_operators_looks_at_nobody_th
 
     snapshot = await taken(found, beyond=False)
 
-    assert not any(call.startswith(("list Pod store", "list NetworkPolicy store")) for call in found.asked)
-    (gap,) = snapshot.gaps
-    assert gap.what == "neighbour pods behind store"
-    assert gap.why.startswith("Forbidden")
+    assert not any(" store" in call for call in found.asked)
+    assert [gap.what for gap in snapshot.gaps] == ["neighbour service store", "neighbour pods behind store"]
+    assert all(gap.why.startswith("Forbidden") for gap in snapshot.gaps)
+
+
+async def test_a_case_of_another_namespace_does_not_tell_what_is_there_from_what_is_not() -> None:
+    there, absent = failing_calls(), failing_calls()
+    absent.objects = [one for one in absent.objects if (one["kind"], one["metadata"]["name"]) != ("Service", "cart")]
+
+    seen, unseen = await taken(there, beyond=False), await taken(absent, beyond=False)
+
+    assert [(one.tool, one.text) for one in seen.evidence] == [(one.tool, one.text) for one in unseen.evidence]
+    assert (seen.gaps, seen.absent) == (unseen.gaps, unseen.absent)
 
 
 def pushed_out(message: str, about: str = "api-1-c") -> FakeCluster:

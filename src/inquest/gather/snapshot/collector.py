@@ -87,6 +87,7 @@ class _Taking:
         self, reader: SnapshotReader, taken_at: datetime, chain: OwnerChain, since: datetime, beyond: bool
     ) -> None:
         self._desk = reader
+        self._called = needs.called_parts if beyond else needs.called_kept_out
         self._beyond = needs.beyond_parts if beyond else needs.kept_out
         self._takers = needs.taker_parts if beyond else needs.takers_kept_out
         self._rivals = ingress.rival_parts if beyond else ingress.rivals_kept_out
@@ -168,7 +169,7 @@ class _Taking:
         steps = needs.called_services(self._scene, named.config)
         (mine, theirs), outside = await asyncio.gather(
             logs.log_parts(self._desk, self._scene, needs.called_here(self._scene, steps)),
-            needs.called_parts(self._desk, self._scene, steps),
+            self._called(self._desk, self._scene, steps),
         )
         self._scene = replace(self._scene, logs=(*mine, *theirs), called=steps, named=tuple(self._desk.seen))
         return mine, theirs, outside

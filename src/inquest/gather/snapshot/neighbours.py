@@ -119,6 +119,15 @@ async def called_parts(reader: SnapshotReader, scene: ClusterState, steps: Seque
     return [part for parts in found for part in parts]
 
 
+async def called_kept_out(
+    reader: SnapshotReader, scene: ClusterState, steps: Sequence[Step]
+) -> Sequence[SnapshotEntry]:
+    """The same for a case that may not look there: whether there is such a Service is not told either."""
+    return [
+        _kept_out(f"get service {name} in {place}", "neighbour service", place) for place, name in outside(scene, steps)
+    ]
+
+
 async def beyond_parts(reader: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """Who stands behind a Service of another namespace that does not answer: pods, owner, policies, warnings."""
     if not calls_stall(scene):
@@ -137,10 +146,12 @@ async def beyond_parts(reader: SnapshotReader, scene: ClusterState, steps: Seque
 async def kept_out(reader: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: a gap for each namespace that would have been read."""
     spaces = dict.fromkeys(place for place, _ in outside(scene, steps)) if calls_stall(scene) else {}
+    return [_kept_out(f"list pods in {place}", "neighbour pods behind", place) for place in spaces]
+
+
+def _kept_out(what: str, read: str, place: str) -> SnapshotEntry:
     why = Forbidden("only a case of the operator's own namespace looks into others")
-    return [
-        gap_entry(ReadError(f"list pods in {place}", why), "neighbour pods behind", {"in": place}) for place in spaces
-    ]
+    return gap_entry(ReadError(what, why), read, {"in": place})
 
 
 async def _behind(
