@@ -135,7 +135,8 @@ def test_what_a_folder_says_drives_no_terminal(capsys: pytest.CaptureFixture[str
     status, out, err = run(capsys, bad, good)
 
     assert status == 2
-    assert "owned" in err
+    assert "case.yaml:1" in err
+    assert "owned" not in err
     assert "memory\\u{202e}" in out
     assert not any(sign in out + err for sign in ("\x1b", "\x07", "\u202e"))
 

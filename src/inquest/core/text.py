@@ -35,8 +35,16 @@ INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e01ef]"
 )
-_COLOURS: Final = re.compile("(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]")
-"""Sequences that colour a terminal or move its cursor: they say nothing, and hide nothing once they are gone."""
+_COLOURS: Final = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*+[ -/]*+[@-~]"
+    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*+(?:\x07|\x1b\\\\|\x9c)"
+    "|\x1b(?:[c78=>]|[ #%()*+][0-9A-Za-z])"
+)
+"""Control sequences of a terminal (ECMA-48): colours and cursor, strings for a device, and those of two characters.
+
+They say nothing, and hide nothing once they are gone.
+"""
+_CONTROLS: Final = re.compile("[\x1b\x90\x98\x9b\x9d-\x9f]")
 MAX_LINES: Final = 50
 """Suspected lines that are told of one text."""
 _LINES_IN_NOTE: Final = 10
@@ -60,7 +68,7 @@ def make_visible(text: str) -> str:
 
 def without_colours(text: str) -> str:
     """The text without the sequences that colour a terminal or move its cursor."""
-    return _COLOURS.sub("", text) if "\x1b" in text or "\x9b" in text else text
+    return _COLOURS.sub("", text) if _CONTROLS.search(text) else text
 
 
 def shorten(text: str, most: int) -> str:

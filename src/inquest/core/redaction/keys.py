@@ -104,14 +104,19 @@ def _judged(key: str) -> bool:
     if not words or _is_reference(words):
         return False
     glued = [part.lower() for part in _BREAK.split(key) if part]
-    return any(_says_secret(word) for word in (*words, *glued)) or _has_pair(words)
+    return any(_says_secret(word) for word in (*words, *glued)) or _has_pair(words) or words[-2:] == ["session", "id"]
 
 
 def _says_secret(word: str) -> bool:
     return word in _WORDS or (word.endswith(_TAILS) and word not in _NO_TAILS)
 
 
-_PASSWORD: Final = re.compile(r"(?:password|passwd|passphrase|pwd)\Z", re.IGNORECASE)
+_PASSWORD: Final = re.compile(r"(?:password|passwd|passphrase|pwd|(?<![a-z])pass)\Z", re.IGNORECASE)
+_NAMES_SECRET: Final = re.compile(
+    r"(?:checksum/|(?:\A|[^a-z])(?:auth|tls|ssl|ca|cert|certificate|pull|existing|mtls)[\-_.])secret\Z", re.IGNORECASE
+)
+_ABOUT_SECRET: Final = re.compile(r"[0-9a-f]{32,128}|[^\s]*/[^\s]*")
+"""A checksum, or a path: what annotations of Helm and Vault say of a secret."""
 
 
 def says_password(key: str) -> bool:
@@ -119,9 +124,25 @@ def says_password(key: str) -> bool:
     return _PASSWORD.search(plain_letters(key)) is not None
 
 
+def holds_secret(key: str, value: str) -> bool:
+    """Whether an annotation whose key ends in `secret` holds one, and not its name, its path or its checksum."""
+    key = plain_letters(key)
+    told = key.lower().endswith("secret") and _NAMES_SECRET.search(key) is None
+    return told and _ABOUT_SECRET.fullmatch(value.strip()) is None
+
+
+_SEVERAL: Final = frozenset({"passwords", "passphrases", "passwds"})
+
+
+def says_passwords(key: str) -> bool:
+    """Whether every value below a key is a password: `passwords: {alice: x}`."""
+    words = [word.lower() for word in _SEAM.split(plain_letters(key)) if word]
+    return bool(words) and words[-1] in _SEVERAL
+
+
 def _is_reference(words: list[str]) -> bool:
     if words[-1] in _REFERENCES:
-        return words[-3:] != ["access", "key", "id"]
+        return words[-3:] != ["access", "key", "id"] and words[-2:] != ["session", "id"]
     return tuple(words[-2:]) in _REFERENCE_KEYS
 
 

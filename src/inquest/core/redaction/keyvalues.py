@@ -26,7 +26,7 @@ _REST_OF_KEY: Final = r"[\w.\-]{0,96}+"
 _QUOTE: Final = r"\\{0,7}[\"'`]"
 _AFTER: Final = re.compile(
     rf"(?P<rest>{_REST_OF_KEY})(?:"
-    rf"(?P<sign>(?:{_QUOTE})?(?:\[[\w\-]{{0,32}}\]|[\])])?[ \t]{{0,16}}\\?(?:=>|:=|[:=])[ \t]{{0,64}})"
+    rf"(?P<sign>(?:{_QUOTE})?(?:(?:\[[\w\-]{{0,32}}\]){{1,4}}|[\])])?[ \t]{{0,16}}\\?(?:=>|:=|[:=])[ \t]{{0,64}})"
     rf"|(?P<field>(?:{_QUOTE})?[\s,;]{{1,32}}(?:{_QUOTE})?(?i:value)(?:{_QUOTE})?[ \t]{{0,8}}(?:=>|[:=])[ \t]{{0,64}})"
     rf"|(?P<next>(?:{_QUOTE}),\s{{0,32}}(?:{_QUOTE}))(?=[^\s\-])"
     rf"|(?P<element>(?:{_QUOTE})?[^<>\n]{{0,64}}>\s{{0,32}}(?P<cdata><!\[CDATA\[)?)(?=[^<\s])"
@@ -51,13 +51,15 @@ _NODE: Final = re.compile(r"(?:(?:&[\w\-]{1,64}|!{1,2}[\w/:.\-]{0,64})[ \t]{1,16
 _RESULT: Final = re.compile(r"[ :=](?:\d{1,6}\b|(?<= )[A-Z]\w*[ \t]+\(\d)")
 """How many tests passed, and which."""
 _TRIPLE: Final = re.compile(r"(?P<q>\"{3}|'{3})(?P<inside>[^\n\"']+)(?P=q)")
-_SINGLE: Final = re.compile(r"'(?P<inside>(?:[^'\n]|'')*)'(?!')")
+_SINGLE: Final = re.compile(r"'(?P<inside>(?:[^'\\\n]|''|\\[^\n]|'\\''|'\"'\"')*+)'(?!')")
 _REST_OF_LINE: Final = re.compile(r"[^\n]+")
 _QUOTED_REST: Final = {quote: re.compile(rf"(?:[^\n\\{quote}]|\\[^\n])+") for quote in "\"'"}
 _NEXT_LINE: Final = re.compile(
     r"(?:\\|\\n)?\r?\n(?P<indent>[ \t]+)"
     r"(?P<value>\"[^\"\n]+\"|'[^'\n]+'|(?!-[ \t])[^\s:#\[{\"'][^\s:#]*(?=[ \t]*(?:\n|\Z)))"
 )
+_PROMPT_LINE: Final = re.compile(r"\r?\n(?P<value>(?=[^\n]*[^A-Za-z\s])[^\s:#=\[{<\"'>|]+)(?=[ \t]*(?:\r?\n|\Z))")
+"""What was typed at a prompt, and echoed: a password has more than letters."""
 _WHOLE_LINE: Final = re.compile(r"[^\s\"'#{\[|>&*][^\n#]*?(?=[ \t]*(?:\n|\Z|[ \t]#))")
 _WORD_LINE: Final = re.compile(r"[^\s\"'#]+(?=[ \t]*(?:\n|\Z))")
 _PAIR: Final = re.compile(r"[\w.\-]{1,64}=[^=\s]")
@@ -242,7 +244,9 @@ def _at_line_start(text: str, after: re.Match[str], start: int, key: str) -> _Sp
     if not after["sign"] or text[line:start].strip(" \t-\"'") not in {"", "export", "set", "ENV"}:
         return None
     if text.startswith(("\n", "\\\n", "\r\n"), position):
-        return _on_next_line(text, position, start - line)
+        prompt = _PROMPT_LINE.match(text, position) if _PASSWORD_KEY.search(key) else None
+        typed = _unless_harmless(text, *prompt.span("value")) if prompt else None
+        return _on_next_line(text, position, start - line) or typed
     if ":" in after["sign"] and _PASSWORD_KEY.search(key):
         return _whole(_WHOLE_LINE.match(text, position), text)
     match = _WORD_LINE.match(text, position)

@@ -25,6 +25,7 @@ from inquest.core.redaction.encoded import decode_token, find_runs, may_hide, wi
 from inquest.core.redaction.escapes import FORMS, differing_positions, strip_colours
 from inquest.core.redaction.keys import is_harmless, is_sensitive
 from inquest.core.redaction.keyvalues import hints_in, lower_plain, without_blocks, without_values
+from inquest.core.redaction.markup import without_attributes
 from inquest.core.redaction.mask import MARK, REDACTED, WITHHELD, find_places
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.statements import HINTS, without_listed, without_statements
@@ -99,7 +100,7 @@ class Redactor:
         text = in_yaml(text, lambda value: self._object(value, level), all_env=self._env_values == "all")
         text = in_fragments(text, lambda value: self._object(value, level))
         text = without_listed(without_statements(without_shapes(text)))
-        text = without_values(without_blocks(text))
+        text = without_values(without_blocks(without_attributes(text)))
         text = without_opaque(text, _remembered(lambda token: self._is_clean(decode_token(token), level)))
         text = without_percent(text, lambda run: self._is_clean(unquote(run), level))
         return self._known.without(text)

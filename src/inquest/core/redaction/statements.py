@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from inquest.core.redaction.keys import is_harmless, is_sensitive
+from inquest.core.redaction.keys import is_harmless, is_sensitive, says_passwords
 from inquest.core.redaction.mask import find_places, replace_spans
 
 _Span = tuple[int, int]
@@ -15,7 +15,19 @@ _Span = tuple[int, int]
 
 _QUOTED: Final = r"(?:'(?P<single>(?:[^'\n]|'')+)'|\"(?P<double>[^\"\n]+)\")"
 _PASSWORD: Final = re.compile(
-    r"\bpassword(?:[ \t]{1,8}|[ \t]{0,8}[=(][ \t]{0,8})(?:\([ \t]{0,8})?[EN]?'(?P<single>(?:[^'\n]|'')+)'",
+    r"\bpassword(?:[ \t]{1,8}|[ \t]{0,8}[=(][ \t]{0,8})(?:\([ \t]{0,8})?"
+    r"(?:[EN]?'(?P<single>(?:[^'\\\n]|''|\\[^\n])+)'|\$(?P<tag>\w{0,32})\$(?P<dollar>[^\n$]{1,512})\$(?P=tag)\$)",
+    re.IGNORECASE,
+)
+_SET_PASSWORD: Final = re.compile(
+    r"\bset[ \t]{1,8}password[ \t]{0,8}(?:for[ \t]{1,8}[^\s=]{1,128}[ \t]{0,8})?=[ \t]{0,8}"
+    rf"(?:(?:old_)?password[ \t]{{0,8}}\([ \t]{{0,8}})?(?:{_QUOTED}|(?P<bare>[^\s;\"',()]+))",
+    re.IGNORECASE,
+)
+_BARE_PASSWORD: Final = re.compile(
+    r"\b(?:create|alter)[ \t]{1,8}(?:user|role)[ \t]{1,8}[^\s;]{1,128}[^;\n]{0,128}?[ \t]password[ \t]{1,8}"
+    r"(?!(?:null|expire|history|reuse|require|never|default|interval|optional|lock|unlock|valid|set|verifier)\b)"
+    r"(?P<bare>[^\s;\"'$(,=]+)",
     re.IGNORECASE,
 )
 _IDENTIFIED: Final = re.compile(
@@ -26,20 +38,65 @@ _IDENTIFIED: Final = re.compile(
 _STATEMENT: Final = re.compile(r"\b(?:create|alter|grant|set)\b", re.IGNORECASE)
 _BEFORE: Final = 240
 _COMMAND: Final = re.compile(r"\"(?:AUTH|auth|Auth)\"(?:[ \t]{1,4}\"(?P<double>[^\"\n]+)\"){1,2}")
+_LINE: Final = r"(?:^|(?<=[>:»])[ \t]{0,4}|(?<=\\n)|(?<=['\"`]))"
+"""Where a command may begin: a line, or behind the prompt of a client."""
+_LINE_END: Final = r"(?=[ \t]*(?:\r?$|\\r|\\n|['\"`]))"
+_TYPED: Final = re.compile(
+    rf"{_LINE}(?:AUTH|auth)[ \t]{{1,4}}(?!(?:OK|ok|PLAIN|LOGIN|TLS|SSL|CRAM-MD5|failed|FAILED|error|ERROR)\b)"
+    rf"(?:[\w.\-@]{{1,64}}[ \t]{{1,4}}(?=\S*[^\sa-z])|default[ \t]{{1,4}})?(?P<bare>[^\s\"'`\\\[]+){_LINE_END}"
+    rf"|{_LINE}AUTH[ \t]{{1,4}}PLAIN[ \t]{{1,4}}(?P<plain>[A-Za-z0-9+/=]{{8,}}){_LINE_END}"
+    rf"|{_LINE}PASS[ \t]{{1,4}}(?=\S*[^\sA-Za-z])(?P<pass>[^\s/\"'`\\\[(]+){_LINE_END}"
+    r"|\bAUTH[ \t]{1,4}default[ \t]{1,4}(?=\S*[^\sA-Za-z])(?P<usual>[^\s\[\"'`\\]+)"
+    r"|\bHELLO[ \t]{1,4}[0-9][ \t]{1,4}AUTH[ \t]{1,4}\S{1,128}[ \t]{1,4}(?P<hello>[^\s\[]+)"
+    r"|\bAUTH(?:\r?\n|\\r\\n)(?:\$[0-9]{1,6}(?:\r?\n|\\r\\n)[^\r\n\\]{1,128}(?:\r?\n|\\r\\n)(?=\$))?"
+    r"\$[0-9]{1,6}(?:\r?\n|\\r\\n)(?P<wire>[^\r\n\\\[]+)",
+    re.MULTILINE,
+)
+"""Passwords as clients of Redis, SMTP, POP3, FTP and IRC type them, and as RESP carries them."""
+_INSIDE: Final = r"[^{}]{1,65536}"
+_CONTENTS: Final = r"'(?:data|stringData|string_data)': \{"
+_PRINTED: Final = re.compile(
+    rf"\bData:map\[string\]\[\](?:byte|uint8)\{{(?P<bytes>{_INSIDE})\}}"
+    rf"|\bStringData:map\[string\]string\{{(?P<text>{_INSIDE})\}}"
+    r"|\b[Ss]ecret\b[^\n]{0,128}?\b[Dd]ata[^\w\n]{1,4}map\[(?!\w+\])"
+    r"(?P<pairs>(?!\[REDACTED)(?:[^\[\]\n]|\[[0-9 ]{0,4096}\]){1,8192}+)\]"
+    rf"|(?<='kind': 'Secret', )[^{{}}\n]{{0,256}}?{_CONTENTS}(?P<after>{_INSIDE})\}}"
+    rf"|{_CONTENTS}(?P<before>{_INSIDE})\}}(?=[^{{}}\n]{{0,256}}'kind': 'Secret')"
+)
+"""The content of a Secret as Go prints it, bytes in decimal or a map, and as Python does."""
+_USER_RULE: Final = re.compile(r"\bSETUSER[ \t]{1,4}[^\n]{1,512}", re.IGNORECASE)
+_RULE_PASSWORD: Final = re.compile(r"(?<=[ \t][>#<])[^\s\[]+")
 
 
 def without_statements(text: str) -> str:
-    """`WITH PASSWORD '…'`, `IDENTIFIED BY …`, and `"AUTH" "…"` as Redis prints it."""
+    """`WITH PASSWORD '…'`, `IDENTIFIED BY …`, `SET PASSWORD = …`, and what clients type to log in."""
     lowered = text.lower()
-    if "password" in lowered and "'" in text:
-        text = replace_spans(text, (match.span("single") for match in _PASSWORD.finditer(text)))
+    if "password" in lowered:
+        for pattern in (_PASSWORD, _SET_PASSWORD, _BARE_PASSWORD):
+            text = replace_spans(text, _found_in(pattern, text))
     if "identified" in lowered:
         text = replace_spans(text, _identified(text))
-    return (
-        replace_spans(text, (match.span("double") for match in _COMMAND.finditer(text)))
-        if '"auth"' in lowered
-        else text
-    )
+    if "map[" in text or "'Secret'" in text:
+        text = replace_spans(text, _found_in(_PRINTED, text))
+    if "setuser" in lowered:
+        text = replace_spans(text, _rules_of_users(text))
+    if "auth" in lowered or "PASS" in text:
+        text = replace_spans(text, _found_in(_COMMAND, text))
+        text = replace_spans(text, _found_in(_TYPED, text))
+    return text
+
+
+def _found_in(pattern: re.Pattern[str], text: str) -> Iterator[_Span]:
+    """The last group of each match, which is the value; one that says nothing stays."""
+    for match in pattern.finditer(text):
+        span = match.span(match.lastgroup or 0)
+        if not is_harmless(text[slice(*span)]):
+            yield span
+
+
+def _rules_of_users(text: str) -> Iterator[_Span]:
+    for rule in _USER_RULE.finditer(text):
+        yield from (found.span() for found in _RULE_PASSWORD.finditer(text, *rule.span()))
 
 
 def _identified(text: str) -> Iterator[_Span]:
@@ -71,6 +128,7 @@ def _in_forms(text: str) -> Iterator[_Span]:
 _LISTS: Final = (":\n", ":\r\n")
 _HEAD: Final = re.compile(r"(?P<indent>[ \t]{0,80})(?:-[ \t]{1,8})?[\"']?(?P<key>[\w.\-]{1,128})[\"']?:\r?\n")
 _ITEM: Final = re.compile(r"(?P<indent>[ \t]{0,80})-[ \t]{1,8}(?P<value>[^\s][^\n]*)")
+_FIELD: Final = re.compile(r"(?P<indent>[ \t]{1,80})[\"']?[\w.\-@/]{1,128}[\"']?:[ \t]{1,8}(?P<value>[^\s][^\n]*)")
 _ENTRY: Final = re.compile(r"[\"']?[\w.\-/]{1,128}[\"']?:(?:[ \t]|\Z)|[\[{|>*&-]")
 """What an item is that is no scalar: a map, a list, a block, an alias."""
 _ALIAS: Final = re.compile(r"(?P<key>[\w.\-]{1,128})[\"']?:[ \t]{1,16}\*(?P<name>[\w\-]{1,64})")
@@ -81,7 +139,7 @@ def without_listed(text: str) -> str:
     """Values of forms, items of a list under a sensitive key, and what an alias under one stands for."""
     if "form-data" in text:
         text = replace_spans(text, _in_forms(text))
-    if "\n" in text and "- " in text:
+    if ":\n" in text or ":\r\n" in text:
         text = replace_spans(text, _items(text))
     return replace_spans(text, _anchored(text)) if ": *" in text and "&" in text else text
 
@@ -91,18 +149,19 @@ def _items(text: str) -> Iterator[_Span]:
     for at in sorted(at for sign in _LISTS for at in find_places(sign, text)):
         head = _HEAD.match(text, text.rfind("\n", done, at) + 1 or done) if at >= done else None
         if head and is_sensitive(head["key"]):
-            for item in _under(text, head):
+            several = says_passwords(head["key"]) and _FIELD.match(text, head.end()) is not None
+            for item in _under(text, head, _FIELD if several else _ITEM):
                 done = item.end()
                 if _is_secret(item):
                     yield _inside(item)
 
 
-def _under(text: str, head: re.Match[str]) -> Iterator[re.Match[str]]:
-    """The items of a list under its key, line by line."""
-    item = _ITEM.match(text, head.end())
+def _under(text: str, head: re.Match[str], line: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """The items of a list or the fields of a map under its key, line by line."""
+    item = line.match(text, head.end())
     while item and item["indent"].startswith(head["indent"]):
         yield item
-        item = _ITEM.match(text, item.end() + 1)
+        item = line.match(text, item.end() + 1)
 
 
 def _is_secret(item: re.Match[str]) -> bool:
@@ -125,5 +184,5 @@ def _anchored(text: str) -> Iterator[_Span]:
             yield _inside(found)
 
 
-HINTS: Final = ("identified", "form-data", '"auth"', "&")
+HINTS: Final = ("identified", "form-data", "auth", "setuser", "pass", "data:", "data ", "&")
 """What else begins here and no key says."""

@@ -13,7 +13,15 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from inquest.core.redaction.keys import LONGEST_KEY, is_harmless, is_secret_file, is_sensitive, says_password
+from inquest.core.redaction.keys import (
+    LONGEST_KEY,
+    holds_secret,
+    is_harmless,
+    is_secret_file,
+    is_sensitive,
+    says_password,
+    says_passwords,
+)
 from inquest.core.redaction.mask import MARK
 
 SCALARS: Final = (int, float, bool, type(None))
@@ -127,7 +135,7 @@ class _Walk:
 
     def _plain(self, key: str, item: Any, found: Mapping[Any, Any]) -> Any:
         if isinstance(item, str):
-            told = says_password(key) and not is_harmless(item)
+            told = (says_password(key) or holds_secret(key, item)) and not is_harmless(item)
             return MARK if told else self._file(item) if is_secret_file(key) else self._leaves.text(item)
         return self.of(item, "", found)
 
@@ -163,6 +171,8 @@ class _Walk:
         if not isinstance(item, dict):
             return item
         walked = self.of(item, key, found)
+        if says_passwords(key):
+            return masked(walked)
         return {name: MARK if name in _VALUES_OF and _is_maskable(part) else part for name, part in walked.items()}
 
     def _registry(self, entry: Any, found: Mapping[Any, Any]) -> Any:
