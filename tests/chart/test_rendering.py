@@ -556,12 +556,15 @@ def test_what_goes_out_is_not_held_where_a_secret_holds_an_address_and_the_relea
     rules = [{"to": [{"ipBlock": {"cidr": "10.1.1.1/32"}}]}]
     values = with_values(extraEnv=[hidden])
 
+    key = {**hidden, "name": "INQUEST_MODEL__API_KEY"}
+
     unknown = one(rendered(values), "NetworkPolicy")["spec"]
+    held = one(rendered(with_values(extraEnv=[key])), "NetworkPolicy")["spec"]
     known = one(rendered({**values, "networkPolicy": {"extraEgress": rules}}), "NetworkPolicy")["spec"]
     told = helm("install", "inquest", str(CHART), f"--namespace={NAMESPACE}", "--dry-run=client", values=values)
 
     assert (unknown["policyTypes"], "egress" in unknown) == (["Ingress"], False)
-    assert known["policyTypes"] == ["Ingress", "Egress"]
+    assert held["policyTypes"] == known["policyTypes"] == ["Ingress", "Egress"]
     assert "not held: INQUEST_MODEL__PROXY" in told.partition("NOTES:")[2]
 
 

@@ -164,7 +164,7 @@ annotations:
 {{/* Not empty where it cannot be known which ports the operator needs: an address comes out of a Secret. */}}
 {{- define "inquest.egressUnknown" -}}
 {{- range .Values.extraEnv }}
-{{- if and (hasPrefix "INQUEST_" .name) (or (dig "valueFrom" "secretKeyRef" "" .) (dig "valueFrom" "configMapKeyRef" "" .)) }}{{ .name }} {{ end }}
+{{- if and (hasPrefix "INQUEST_" .name) (not (regexMatch "(KEY|TOKEN|PASSWORD|SECRET)$" .name)) (or (dig "valueFrom" "secretKeyRef" "" .) (dig "valueFrom" "configMapKeyRef" "" .)) }}{{ .name }} {{ end }}
 {{- end }}
 {{- if .Values.envFrom }}envFrom {{ end }}
 {{- end }}

@@ -49,7 +49,9 @@ def policy_of(tmp_path: Path, text: str) -> Path:
 def test_the_cases_of_the_default_policy_are_ruled_as_they_say(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(CASES) == 0
 
-    said = capsys.readouterr().out.splitlines()
+    told = capsys.readouterr()
+    said = told.out.splitlines()
+    assert "tested with OPA 1." in told.err
     assert len(said) == len(list(CASES.iterdir()))
     assert all(line.startswith("ok") for line in said)
     assert any("node-in-production.yaml: ApprovalRequired: Production environment with" in line for line in said)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from inquest.adapters.opa.policy import OpaPolicy
 from inquest.adapters.opa.process import OpaProcess, find_binary
 from inquest.api.types import RulingDecision
+from inquest.cli.output import print_warning
 from inquest.core.history.history import History
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.remediation.policy import Ruling, read_ruling
@@ -34,6 +36,7 @@ policy = App(name="policy", help="Try an approval policy without a cluster.")
 OK: Final = 0
 FAILED: Final = 1
 BAD: Final = 2
+VERSION_SECONDS: Final = 10
 BRING: Final = "`go install github.com/open-policy-agent/opa@latest` brings it, in a checkout of Inquest `make opa`"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
@@ -97,7 +100,9 @@ def _files(place: Path) -> list[Path]:
 async def _tested(files: Sequence[Path], settings: Settings, file: Path | None, output: str) -> int:
     status = OK
     chosen = file or settings.policy.file or default_policy()
-    async with OpaProcess(_binary(settings), chosen) as server:
+    binary = _binary(settings)
+    print_warning(f"tested with OPA {await asyncio.to_thread(_version_of, binary)}")
+    async with OpaProcess(binary, chosen) as server:
         if server.fault:
             raise Misconfigured(f"{chosen}: {server.fault}")
         asked = OpaPolicy(server, query=settings.policy.query)
@@ -112,6 +117,13 @@ def _binary(settings: Settings) -> str:
     if binary is None:
         raise Misconfigured(f"policy.opa_binary: there is no program {named}: {BRING}")
     return binary
+
+
+def _version_of(binary: str) -> str:
+    """What the program says of itself: the cluster's sidecar may be another one."""
+    done = subprocess.run([binary, "version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False)
+    first = done.stdout.partition("\n")[0].removeprefix("Version: ").strip()
+    return first or "of an unknown version"
 
 
 def _built() -> str | None:

@@ -166,7 +166,7 @@ def _pattern(declaration: Declaration, name: str, value: Any) -> Notes:
         return [], []
     search, fault = compile_re2(pattern)
     if fault:
-        return [], [f"{name}: the pattern cannot be used, not checked"]
+        return [f"{name}: its pattern {fault}, so no value can be checked; register the workflow with another one"], []
     # Half a character reaches neither the expression nor a Job.
     whole = value.encode(errors="replace").decode()
     return ([], []) if search.search(whole) else ([f"{name}: {_shown(value)} does not match {pattern}"], [])
