@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -97,6 +98,28 @@ async def test_a_good_token_is_asked_about_once_a_minute_and_a_bad_one_every_tim
     assert first == [200, 200, 401, 401, 403]
     assert (kept, taken_away) == (200, 403)
     assert reviewer.asked == ["good", "unknown", "unknown", "weak", "good"]
+
+
+async def test_where_a_door_remembers_refusals_junk_is_asked_about_once_in_a_while(site: Site) -> None:
+    at, reviewer = [0.0], reviews()
+    door = replace(DOOR, refused_seconds=10.0)
+    app = LoginMiddleware(create_app(site.database, now=site.clock.now), reviewer, door, clock=lambda: at[0])
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://guarded") as http:
+
+        async def ask(token: str) -> tuple[int, str]:
+            answer = await http.get(EVENTS, headers={"Authorization": f"Bearer {token}"})
+            return answer.status_code, answer.json().get("detail", "") if answer.status_code >= 400 else ""
+
+        first, again = [[await ask("unknown"), await ask("weak")] for _ in range(2)]
+        reviewer.allowed.add("joe")
+        at[0] = 9.9
+        still = await ask("weak")
+        at[0] = 10.0
+        now = await ask("weak")
+
+    assert first == again == [(401, "Invalid or expired token"), (403, "Insufficient permissions")]
+    assert (still[0], now[0]) == (403, 200)
+    assert reviewer.asked == ["unknown", "weak", "weak"]
 
 
 class Slow(Reviews):

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from prometheus_client import Counter
 from starlette.datastructures import Headers
@@ -15,6 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from inquest.errors import InquestError
 from inquest.serving.problems import Problem, problem_response
+
+T = TypeVar("T")
 
 KEPT_SECONDS: Final = 60.0
 """Longest use of a positive answer; a right that was taken away ends with it."""
@@ -49,6 +51,8 @@ class LoginPolicy:
     """What is told with 403."""
     unanswered: int = 503
     """Status where the reviewer cannot be asked; that lets nobody in."""
+    refused_seconds: float = 0.0
+    """How long a refused token is refused again without asking; a right that was given counts after that."""
 
 
 class LoginMiddleware:
@@ -58,7 +62,9 @@ class LoginMiddleware:
         self, app: ASGIApp, reviewer: Reviewer, door: LoginPolicy, clock: Callable[[], float] = monotonic
     ) -> None:
         self._app, self._reviewer, self._door = app, reviewer, door
-        self._kept = _Kept(clock)
+        # Apart, so that junk pushes out nobody who is known.
+        self._passed: _Kept[str] = _Kept(clock, KEPT_SECONDS)
+        self._refused: _Kept[Problem] = _Kept(clock, door.refused_seconds)
         self._asking = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,15 +82,30 @@ class LoginMiddleware:
 
     async def _admitted(self, token: str) -> str:
         digest = hashlib.sha256(token.encode()).digest()
-        return self._kept.get(digest) or await self._asked(token, digest)
+        return self._known(digest) or await self._asked(token, digest)
+
+    def _known(self, digest: bytes) -> str | None:
+        """The name that was learned with this token a while ago; raises what it was refused with."""
+        if refused := self._refused.get(digest):
+            raise Problem(refused.status, refused.detail)
+        return self._passed.get(digest)
 
     async def _asked(self, token: str, digest: bytes) -> str:
         """Whoever is known waits for nobody: a slow reviewer keeps out those alone who have yet to be reviewed."""
         async with self._asking:
-            name = self._kept.get(digest)
+            name = self._known(digest)
             if name is None:  # else another request with it has been reviewed meanwhile
-                name = await self._reviewed(token)
-                self._kept.put(digest, name)
+                name = await self._learned(token, digest)
+        return name
+
+    async def _learned(self, token: str, digest: bytes) -> str:
+        try:
+            name = await self._reviewed(token)
+        except Problem as problem:
+            if problem.status != self._door.unanswered:
+                self._refused.put(digest, problem)
+            raise
+        self._passed.put(digest, name)
         return name
 
     async def _reviewed(self, token: str) -> str:
@@ -106,24 +127,24 @@ class LoginMiddleware:
         return Problem(self._door.unanswered, f"{what} service unavailable")
 
 
-class _Kept:
-    """Positive answers by the token's digest, each for a minute; the oldest gives way."""
+class _Kept(Generic[T]):
+    """Answers by the token's digest, each for a while; the oldest gives way."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._names: dict[bytes, tuple[str, float]] = {}
+    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+        self._answers: dict[bytes, tuple[T, float]] = {}
 
-    def get(self, digest: bytes) -> str | None:
-        name, until = self._names.get(digest, ("", 0.0))
-        if name and self._clock() < until:
-            return name
-        self._names.pop(digest, None)
+    def get(self, digest: bytes) -> T | None:
+        found = self._answers.get(digest)
+        if found is not None and self._clock() < found[1]:
+            return found[0]
+        self._answers.pop(digest, None)
         return None
 
-    def put(self, digest: bytes, name: str) -> None:
-        while len(self._names) >= MOST_KEPT:
-            del self._names[next(iter(self._names))]
-        self._names[digest] = (name, self._clock() + KEPT_SECONDS)
+    def put(self, digest: bytes, answer: T) -> None:
+        while len(self._answers) >= MOST_KEPT:
+            del self._answers[next(iter(self._answers))]
+        self._answers[digest] = (answer, self._clock() + self._seconds)
 
 
 def _token(headers: Headers) -> str:
