@@ -47,7 +47,8 @@ def test_a_release_works_and_leaves_nothing_stuck_when_removed_as_the_docs_say(
     before = operator_pod(site)
     changes["settings"] |= {"log_level": "debug"}
     assert "\nkind: RemediationWorkflow\n" not in site.helm("get", "manifest", "inquest")
-    site.helm("upgrade", "inquest", str(CHART), *WAIT, values=site.values(**changes))
+    told = site.helm("upgrade", "inquest", str(CHART), *WAIT, values=site.values(**changes))
+    assert "Before this upgrade: admin everywhere, and whoever" in told
     assert "\nkind: RemediationWorkflow\n" in site.helm("get", "manifest", "inquest"), "it is the release's from now on"
     assert operator_pod(site) != before
     decide(stage, request, approve=True)

@@ -423,6 +423,16 @@ def test_a_door_for_one_team_opens_where_senders_can_be_known(values: Object) ->
     assert rights(found) == rights(render_confined(["shop"])), "the right is the administrator's to give"
 
 
+def test_a_release_says_who_may_decide_and_where() -> None:
+    approvers = ["jane", {"group": "oncall"}, {"user": "bob", "namespaces": ["shop", "pay"]}]
+    values = {**IMAGE, "rbac": {"approvers": approvers}}
+    told = helm("install", "inquest", str(CHART), f"--namespace={NAMESPACE}", "--dry-run=client", values=values)
+
+    said = told.partition("Who may decide approval requests:\n")[2].splitlines()[:4]
+
+    assert said == ["  jane: everywhere", "  group oncall: everywhere", "  bob: shop, pay", ""]
+
+
 def test_what_a_release_says_next_is_an_upgrade_with_the_values_file() -> None:
     told = helm("install", "inquest", str(CHART), f"--namespace={NAMESPACE}", "--dry-run=client", values=IMAGE)
     notes = told.partition("NOTES:")[2]
@@ -523,9 +533,23 @@ def test_a_range_of_an_organisation_is_accepted(cidr: str) -> None:
     assert cidr in json.dumps(policy["spec"]["egress"])
 
 
+PORTS = {"apiServerPorts": [6443]}
+
+
+def test_nothing_that_goes_out_is_held_where_nobody_knows_the_port_of_the_api_server() -> None:
+    rules = [{"to": [{"ipBlock": {"cidr": "10.1.1.1/32"}}]}]
+    found = rendered(with_values(datastorage=SERVED, networkPolicy={"extraEgress": rules}))
+    told = helm("install", "inquest", str(CHART), f"--namespace={NAMESPACE}", "--dry-run=client", values=with_values())
+
+    for name in ("inquest", "inquest-datastorage"):
+        policy = one(found, "NetworkPolicy", name)["spec"]
+        assert (policy["policyTypes"], "egress" in policy) == (["Ingress"], False)
+    assert "nobody knows the API server's port" in told.partition("NOTES:")[2]
+
+
 def test_network_policies_are_on_where_nobody_said_anything_and_the_cluster_serves_them() -> None:
-    unset, off = rendered(with_values()), rendered(with_values(networkPolicy={"enabled": False}))
-    found = one(unset, "NetworkPolicy")["spec"]
+    known, off = (rendered(with_values(networkPolicy=each)) for each in (PORTS, {"enabled": False}))
+    found = one(known, "NetworkPolicy")["spec"]
 
     assert found["policyTypes"] == ["Ingress", "Egress"]
     assert [port["port"] for rule in found["ingress"] for port in rule["ports"]] == ["health", "metrics"]
@@ -545,7 +569,7 @@ def test_a_release_that_says_nothing_of_networks_reaches_every_address_of_its_va
         "loki": {"url": "https://loki.example:3100/x"},
     }
     proxy = [{"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"}]
-    found = rendered(with_values(settings=settings, extraEnv=proxy, datastorage=SERVED))
+    found = rendered(with_values(settings=settings, extraEnv=proxy, datastorage=SERVED, networkPolicy=PORTS))
 
     assert ports_out(one(found, "NetworkPolicy")["spec"]) == {53, 5353, 443, 6443, 11434, 80, 3100, 3128, 8080}
     assert ports_out(one(found, "NetworkPolicy", "inquest-datastorage")["spec"]) >= {53, 443, 6443, 5432}
@@ -554,13 +578,13 @@ def test_a_release_that_says_nothing_of_networks_reaches_every_address_of_its_va
 def test_what_goes_out_is_not_held_where_a_secret_holds_an_address_and_the_release_says_so() -> None:
     hidden = {"name": "INQUEST_MODEL__PROXY", "valueFrom": {"secretKeyRef": {"name": "proxy", "key": "url"}}}
     rules = [{"to": [{"ipBlock": {"cidr": "10.1.1.1/32"}}]}]
-    values = with_values(extraEnv=[hidden])
+    values = with_values(extraEnv=[hidden], networkPolicy=PORTS)
 
     key = {**hidden, "name": "INQUEST_MODEL__API_KEY"}
 
     unknown = one(rendered(values), "NetworkPolicy")["spec"]
-    held = one(rendered(with_values(extraEnv=[key])), "NetworkPolicy")["spec"]
-    known = one(rendered({**values, "networkPolicy": {"extraEgress": rules}}), "NetworkPolicy")["spec"]
+    held = one(rendered({**values, "extraEnv": [key]}), "NetworkPolicy")["spec"]
+    known = one(rendered({**values, "networkPolicy": {**PORTS, "extraEgress": rules}}), "NetworkPolicy")["spec"]
     told = helm("install", "inquest", str(CHART), f"--namespace={NAMESPACE}", "--dry-run=client", values=values)
 
     assert (unknown["policyTypes"], "egress" in unknown) == (["Ingress"], False)

@@ -169,17 +169,28 @@ annotations:
 {{- if .Values.envFrom }}envFrom {{ end }}
 {{- end }}
 
+{{/* Ports of the API server as a JSON list: those of the values, else those that the cluster shows; empty where none is known. */}}
+{{- define "inquest.apiServerPorts" -}}
+{{- $ports := .Values.networkPolicy.apiServerPorts }}
+{{- if and (not $ports) (not .Values.rbac.namespaced) }}
+{{- range (lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes").ports }}
+{{- $ports = append $ports .port }}
+{{- end }}
+{{- end }}
+{{- $ports | toJson }}
+{{- end }}
+
+{{/* Not empty where nobody knows at which port the API server answers: a guess would shut the operator out. */}}
+{{- define "inquest.apiServerUnknown" -}}
+{{- if and (eq (include "inquest.networkPolicy" .) "open") (not (include "inquest.apiServerPorts" . | fromJsonArray)) }}the API server's port {{ end }}
+{{- end }}
+
 {{/* Ports of every address in the values, as numbers in a JSON list; 443 for what is in a file. */}}
 {{- define "inquest.knownPorts" -}}
-{{- $ports := concat (list 443) .Values.networkPolicy.apiServerPorts }}
+{{- $ports := concat (list 443) (include "inquest.apiServerPorts" . | fromJsonArray) }}
 {{- range regexFindAll "https?://[^/\\s\"',]+" (toJson (list .Values.settings .Values.extraEnv (include "inquest.opaURL" .) .Values.datastorage.deployment.url)) -1 }}
 {{- if not (hasPrefix "http://127.0.0.1" .) }}
 {{- $ports = append $ports (default (ternary "80" "443" (hasPrefix "http://" .)) (regexFind ":[0-9]+$" . | trimPrefix ":")) }}
-{{- end }}
-{{- end }}
-{{- if not .Values.rbac.namespaced }}
-{{- range (lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes").ports }}
-{{- $ports = append $ports .port }}
 {{- end }}
 {{- end }}
 {{- $numbers := list }}
@@ -230,7 +241,7 @@ annotations:
     - ipBlock: {cidr: {{ . | quote }}}
     {{- end }}
   ports:
-    {{- range .Values.networkPolicy.apiServerPorts }}
+    {{- range default (list 443 6443) .Values.networkPolicy.apiServerPorts }}
     - {protocol: TCP, port: {{ . }}}
     {{- end }}
 {{- end }}
