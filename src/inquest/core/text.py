@@ -37,7 +37,7 @@ INVISIBLE: Final = re.compile(
 )
 _COLOURS: Final = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*+[ -/]*+[@-~]"
-    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*+(?:\x07|\x1b\\\\|\x9c)"
+    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9b-\x9f]*+(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b(?:[c78=>]|[ #%()*+][0-9A-Za-z])"
 )
 """Control sequences of a terminal (ECMA-48): colours and cursor, strings for a device, and those of two characters.
@@ -45,6 +45,7 @@ _COLOURS: Final = re.compile(
 They say nothing, and hide nothing once they are gone.
 """
 _CONTROLS: Final = re.compile("[\x1b\x90\x98\x9b\x9d-\x9f]")
+_BEGIN: Final = re.compile("\x1b(?!\\\\)|[\x90\x98\x9b\x9d-\x9f]")
 MAX_LINES: Final = 50
 """Suspected lines that are told of one text."""
 _LINES_IN_NOTE: Final = 10
@@ -68,7 +69,22 @@ def make_visible(text: str) -> str:
 
 def without_colours(text: str) -> str:
     """The text without the sequences that colour a terminal or move its cursor."""
-    return _COLOURS.sub("", text) if _CONTROLS.search(text) else text
+    if not _CONTROLS.search(text):
+        return text
+    return "".join(_COLOURS.sub("", piece) for piece in _cut_at_sequences(text))
+
+
+PIECE: Final = 64 * 1024
+"""Characters that one call of an expression looks at: it holds up every other thread as long as it takes."""
+
+
+def _cut_at_sequences(text: str) -> Iterator[str]:
+    """The text in pieces, each cut where a control sequence begins."""
+    start = 0
+    while len(text) - start > PIECE and (begin := _BEGIN.search(text, start + PIECE)):
+        yield text[start : begin.start()]
+        start = begin.start()
+    yield text[start:]
 
 
 def shorten(text: str, most: int) -> str:

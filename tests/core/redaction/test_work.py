@@ -9,6 +9,9 @@ import pytest
 
 from benchmarks.redaction import HOSTILE
 from inquest.core.redaction.redactor import Redactor
+from inquest.core.text import PIECE
+
+SECRET = "hunter" + "2Zq"
 
 SIZE = 3_000
 SLACK = 1.6
@@ -37,3 +40,21 @@ def test_four_times_the_text_is_four_times_the_work(scrap: str) -> None:
     short, long = (work(scrap * (size // len(scrap))) for size in (SIZE, 4 * SIZE))
 
     assert long <= 4 * SLACK * short + 2_000
+
+
+EDGES = {
+    "a token": "-" * (PIECE - 9) + "gh" + "p_" + "a1B2" * 9,
+    "a long token": "-" * (PIECE - 9) + "xo" + "xb-" + "a1B2-" * 600,
+    "a key behind a colour": "." * (PIECE - 6) + f" pass\x1b[31mword={SECRET}",
+    "a key behind a string for a device": "." * (PIECE - 6) + f" pass\x1b]0;{'x' * PIECE}\x07word={SECRET}",
+    "a key behind a string that ends in an escape": "\x1b[0m" * PIECE + f" pass\x1b]0;{'x' * PIECE}\x1b\\word={SECRET}",
+    "a key behind a character set": "\x00" * (PIECE - 6) + f" pass\x1b(Bword={SECRET}",
+}
+
+
+@pytest.mark.parametrize("text", EDGES.values(), ids=EDGES.keys())
+@pytest.mark.parametrize("shift", range(0, 14, 3))
+def test_what_lies_over_the_edge_of_a_piece_is_found(text: str, shift: int) -> None:
+    shown = Redactor().text("." * shift + text).value
+
+    assert not any(secret in shown for secret in (SECRET, "a1B2"))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from inquest.core.redaction.mask import MARK, find_places, replace_spans
+from inquest.core.text import PIECE
 
 # --- private keys -----------------------------------------------------------------------------------------
 
@@ -193,12 +194,25 @@ def token_in(text: str, start: int, end: int) -> tuple[int, int]:
     if text[max(0, start - 7) : start].endswith(_DOTTED):
         rest = _REST_OF_DOTTED.match(text, start)
         return (start, rest.end() if rest else end)
-    if _is_plain_digest(text[start:end]):
+    if end - start <= PIECE and _is_plain_digest(text[start:end]):
         return (0, 0)
-    match = _TOKEN.search(text, start, end)
-    if match:
-        return match.span()
+    if (found := _token_between(text, start, end)) is not None:
+        return found
     return (start, end) if text.startswith("AA", start) and _BOT.search(text, max(0, start - 11), start) else (0, 0)
+
+
+def _token_between(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """The first token of known form, looked for in pieces; one that reaches over an edge is read to its end."""
+    for at in range(start, end, PIECE):
+        match = _TOKEN.search(text, at, min(end, at + PIECE + _LONGEST_BEGIN))
+        if match:
+            whole = _TOKEN.match(text, match.start(), end)
+            return (whole or match).span()
+    return None
+
+
+_LONGEST_BEGIN: Final = 1024
+"""Characters of a token by which its form is known."""
 
 
 def _is_plain_digest(run: str) -> bool:

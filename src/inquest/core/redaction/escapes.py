@@ -13,7 +13,7 @@ from html import unescape
 from typing import Final
 
 from inquest.core.redaction.mask import find_places
-from inquest.core.text import INVISIBLE, without_colours
+from inquest.core.text import INVISIBLE, PIECE, without_colours
 
 _LAYERS: Final = 4
 """How often colours may stand inside colours, and escapes inside escapes."""
@@ -55,7 +55,19 @@ def _seen(text: str) -> str:
     """Without controls, joiners, marks of direction and accents that stand by themselves."""
     if text.isascii() and not _CONTROL.search(text):
         return text
-    return _UNSEEN.sub("", text.replace("\r\n", "\n"))
+    return "".join(_UNSEEN.sub("", piece) for piece in _pieces(text.replace("\r\n", "\n")))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces, none of which ends within an escape."""
+    start = 0
+    while len(text) - start > PIECE:
+        end = start + PIECE
+        while end < len(text) and text[end] != "\x1b" and "\x1b" in text[end - 2 : end]:
+            end += 1
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 # --- what a page or a parser decodes -----------------------------------------------------------------------------
