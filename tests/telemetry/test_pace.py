@@ -20,6 +20,7 @@ from inquest.core.case.case import Case
 from inquest.core.case.transitions import fold_case
 from inquest.core.redaction.redacted import seal
 from inquest.errors import Unavailable
+from tests.controllers.admission import admitted
 from tests.core import cases, talk
 from tests.telemetry.conftest import HandClock
 
@@ -45,7 +46,7 @@ class Shown(InvestigationController):
         self.moments: list[float] = []
         redactor = SimpleNamespace(text=seal, strings=seal)
         ports: Any = SimpleNamespace(clock=clock, redactor=redactor, notifier=self.notifier, settings=None)
-        super().__init__(ports)
+        super().__init__(ports, admitted)
 
     async def _publish(self, work: CaseWork) -> None:
         if self.failing:

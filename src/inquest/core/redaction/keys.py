@@ -115,7 +115,7 @@ _PASSWORD: Final = re.compile(r"(?:password|passwd|passphrase|pwd|(?<![a-z])pass
 _NAMES_SECRET: Final = re.compile(
     r"(?:checksum/|(?:\A|[^a-z])(?:auth|tls|ssl|ca|cert|certificate|pull|existing|mtls)[\-_.])secret\Z", re.IGNORECASE
 )
-_ABOUT_SECRET: Final = re.compile(r"[0-9a-f]{32,128}|[^\s]*/[^\s]*")
+_ABOUT_SECRET: Final = re.compile(r"[0-9a-f]{32,128}|[a-z0-9_.\-]{1,64}(?:/[a-z0-9_.\-]{1,64}){1,8}")
 """A checksum, or a path: what annotations of Helm and Vault say of a secret."""
 
 

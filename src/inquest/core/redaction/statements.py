@@ -25,11 +25,12 @@ _SET_PASSWORD: Final = re.compile(
     re.IGNORECASE,
 )
 _BARE_PASSWORD: Final = re.compile(
-    r"\b(?:create|alter)[ \t]{1,8}(?:user|role)[ \t]{1,8}[^\s;]{1,128}[^;\n]{0,128}?[ \t]password[ \t]{1,8}"
+    r"[ \t]password[ \t]{1,8}"
     r"(?!(?:null|expire|history|reuse|require|never|default|interval|optional|lock|unlock|valid|set|verifier)\b)"
     r"(?P<bare>[^\s;\"'$(,=]+)",
     re.IGNORECASE,
 )
+_OF_A_USER: Final = re.compile(r"\b(?:create|alter)[ \t]{1,8}(?:user|role)[ \t][^;\n]*\Z", re.IGNORECASE)
 _IDENTIFIED: Final = re.compile(
     r"\bidentified\s{1,8}(?:with\s{1,8}[\"'`]?\w{1,64}[\"'`]?\s{1,8})?(?:by|as)\s{1,8}(?:(?:password|values)\s{1,8})?"
     rf"(?:{_QUOTED}|(?P<bare>[^\s;\"',)]+))",
@@ -72,8 +73,9 @@ def without_statements(text: str) -> str:
     """`WITH PASSWORD '…'`, `IDENTIFIED BY …`, `SET PASSWORD = …`, and what clients type to log in."""
     lowered = text.lower()
     if "password" in lowered:
-        for pattern in (_PASSWORD, _SET_PASSWORD, _BARE_PASSWORD):
-            text = replace_spans(text, _found_in(pattern, text))
+        text = replace_spans(text, _found_in(_PASSWORD, text))
+        text = replace_spans(text, _found_in(_SET_PASSWORD, text))
+        text = replace_spans(text, _bare_passwords(text))
     if "identified" in lowered:
         text = replace_spans(text, _identified(text))
     if "map[" in text or "'Secret'" in text:
@@ -97,6 +99,13 @@ def _found_in(pattern: re.Pattern[str], text: str) -> Iterator[_Span]:
 def _rules_of_users(text: str) -> Iterator[_Span]:
     for rule in _USER_RULE.finditer(text):
         yield from (found.span() for found in _RULE_PASSWORD.finditer(text, *rule.span()))
+
+
+def _bare_passwords(text: str) -> Iterator[_Span]:
+    """`ALTER USER app PASSWORD x`: outside a statement about a user the word says nothing of the next one."""
+    for match in _BARE_PASSWORD.finditer(text):
+        if _OF_A_USER.search(text[max(0, match.start() - _BEFORE) : match.start()]):
+            yield match.span("bare")
 
 
 def _identified(text: str) -> Iterator[_Span]:
