@@ -100,7 +100,7 @@ def _policy(kind: str, name: str, spec: dict[str, Any]) -> Object:
     }
 
 
-@pytest.mark.parametrize("reason", ["Invalid", "Forbidden", "RequestEntityTooLarge"])
+@pytest.mark.parametrize("reason", ["Invalid", "Forbidden"])
 def test_nothing_is_done_for_a_case_whose_status_is_refused_and_it_can_be_cancelled(world: World, reason: str) -> None:
     world.broken()
 
