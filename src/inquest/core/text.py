@@ -44,6 +44,8 @@ _COLOURS: Final = re.compile(
 
 They say nothing, and hide nothing once they are gone.
 """
+PIECE: Final = 64 * 1024
+"""Characters that one call of an expression looks at: it holds up every other thread as long as it takes."""
 _CONTROLS: Final = re.compile("[\x1b\x90\x98\x9b\x9d-\x9f]")
 _BEGIN: Final = re.compile("\x1b(?!\\\\)|[\x90\x98\x9b\x9d-\x9f]")
 MAX_LINES: Final = 50
@@ -68,14 +70,10 @@ def make_visible(text: str) -> str:
 
 
 def without_colours(text: str) -> str:
-    """The text without the sequences that colour a terminal or move its cursor."""
+    """The text without the control sequences of a terminal."""
     if not _CONTROLS.search(text):
         return text
     return "".join(_COLOURS.sub("", piece) for piece in _cut_at_sequences(text))
-
-
-PIECE: Final = 64 * 1024
-"""Characters that one call of an expression looks at: it holds up every other thread as long as it takes."""
 
 
 def _cut_at_sequences(text: str) -> Iterator[str]:

@@ -11,7 +11,9 @@ from contextlib import closing
 
 import pytest
 
+from inquest.api.manifests.rbac import EXECUTION_NAMESPACE
 from tests.cluster.story.api import Object
+from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import JANE, World, conditions, may_approve, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-approval")
@@ -298,6 +300,24 @@ def test_no_approval_counts_while_nothing_guards_it(world: World, request_: Obje
     for body in unguarded:
         world.api.create(_bare(body))
     assert phase_of(world.case_of(request_, "Executing", "Verifying")) == "Executing"
+
+
+def test_no_job_acts_as_an_account_while_nothing_guards_who_writes_workflows(
+    inhabit: Inhabit, unguarded: list[Object]
+) -> None:
+    staging = inhabit("staging")
+    staging.broken()
+    case = staging.case(staging.signal(), "Executing")
+
+    held = staging.execution(case, "Blocked")
+
+    label = f"inquest.dev/execution={held['metadata']['uid']}"
+    assert held["status"]["reason"] == "PoliciesMissing"
+    assert staging.api.list("Job", EXECUTION_NAMESPACE, labels=label) == []
+    for body in unguarded:
+        staging.api.create(_bare(body))
+    staging.touch("WorkflowExecution", held)
+    assert staging.job(staging.execution(case, "Running"))
 
 
 def _bare(found: Object) -> Object:

@@ -121,7 +121,7 @@ class ExecutionController:
             return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
         if frozen := await Guards(self.ports).frozen(found.spec.target):
             return _frozen(frozen)
-        halt = await self._halt(found)
+        halt = await self._halt(found) or await self._unguarded(found, now)
         if halt is not None and _is_too_old(found, now):
             halt = replace(halt, until=None, message=f"{halt.message}, and has been for an hour")
         if halt is not None:
@@ -129,9 +129,6 @@ class ExecutionController:
         if found.status.phase is None:
             # Its status is written once before anything runs: what cannot say what it does is not begun.
             return StatusUpdate({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=1))
-        if found.spec.workflow.execution.service_account_name and await self._is_unguarded():
-            message = "the admission policies are missing or changed: nobody vouches for the account of the workflow"
-            return _held(GuardResult("PoliciesMissing", message, until=now + BUSY_POLL), now)
         self.ports.must_hold()
         wanted = job_of(found, namespace=self.ports.execution_namespace, health=await self._health(found, now))
         try:
@@ -140,9 +137,13 @@ class ExecutionController:
             return await self._locked(found, now)
         return await self._running(found, made, now, "JobCreated")
 
-    async def _is_unguarded(self) -> bool:
-        """Whether anybody could have written a workflow for an account that is not theirs."""
-        return not await ApprovalController(self.ports).policies_intact()
+    async def _unguarded(self, found: WorkflowExecution, now: datetime) -> GuardResult | None:
+        """Without the admission policies anybody could have written a workflow for an account that is not theirs."""
+        account = found.spec.workflow.execution.service_account_name
+        if not account or await ApprovalController(self.ports).policies_intact():
+            return None
+        message = f"the admission policies are missing or changed: nobody vouches that {account} may be used"
+        return GuardResult("PoliciesMissing", message, until=now + BUSY_POLL)
 
     async def _halt(self, found: WorkflowExecution) -> GuardResult | None:
         """What holds it back; its own Job, made right before a crash, does not."""

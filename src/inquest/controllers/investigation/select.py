@@ -32,7 +32,7 @@ from inquest.core.case.steps import (
 )
 from inquest.core.history.history import UNAVAILABLE
 from inquest.core.llm.messages import Invocation
-from inquest.core.remediation.approval import standing_rejection
+from inquest.core.remediation.approval import rejection_text, standing_rejection
 from inquest.core.remediation.policy import MAX_REASON, PolicyInput, policy_document, read_ruling
 from inquest.core.selection import selection
 from inquest.core.signals.classification import surroundings_of
@@ -142,15 +142,16 @@ class Selections:
             at=now,
             environment=question.environment,
         )
-        if found.decision is RulingDecision.AUTO_APPROVED and (rejection := await self._rejection(work)):
-            found = replace(found, decision=RulingDecision.APPROVAL_REQUIRED, reason=shorten(rejection, MAX_REASON))
+        if found.decision is RulingDecision.AUTO_APPROVED and (rejected := await self._rejected(work)):
+            reason = shorten(rejection_text(rejected), MAX_REASON)
+            found = replace(found, decision=RulingDecision.APPROVAL_REQUIRED, reason=reason)
         return facts.PolicyRuled(found, now)
 
-    async def _rejection(self, work: CaseWork) -> str:
+    async def _rejected(self, work: CaseWork) -> RemediationApprovalRequest | None:
         """What a person has said no to is not done without one, whichever case proposes it again."""
         selected = work.case.last(facts.Proposed)
         requests = parse_objects(RemediationApprovalRequest, await self.ports.status.list(APPROVAL))
-        return standing_rejection(requests, selected.proposal) if selected else ""
+        return standing_rejection(requests, selected.proposal) if selected else None
 
     async def _open_windows(self, question: PolicyInput) -> tuple[str, ...]:
         found = Guards(self.ports).open_windows(question.remediation_target or question.target, await self.ports.now())
@@ -159,10 +160,8 @@ class Selections:
     async def _classified(self, work: CaseWork, question: PolicyInput) -> PolicyInput:
         """The question with the words of the business that policy may rely on."""
         spec, target = work.case.opened.spec, question.remediation_target or question.target
-        found, asked = (
-            await self.ports.target_reader.context(bare_reference(target)),
-            work.case.first(facts.ContextResolved),
-        )
+        found = await self.ports.target_reader.context(bare_reference(target))
+        asked = work.case.first(facts.ContextResolved)
         # A Signal speaks for its own target, not for another object that turned out to be the cause.
         is_its_own = bool(found.root_uid) and asked is not None and asked.context.root_uid == found.root_uid
         keys = self.ports.settings.classification.custom_labels

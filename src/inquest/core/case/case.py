@@ -39,8 +39,7 @@ from inquest.core.signals.classification import (
     DEFAULT_CUSTOM_LABELS,
     LabelsAround,
     classify_signal,
-    lower_tolerance,
-    stricter_priority,
+    stricter,
     surroundings_of,
 )
 from inquest.core.signals.scope import fingerprint_of_signal
@@ -310,8 +309,8 @@ def reclassify_input(
     return replace(
         question,
         environment=found.environment or Environment.UNKNOWN,
-        priority=stricter_priority(found.priority, own.priority),
-        risk_tolerance=lower_tolerance(found.risk_tolerance, own.risk_tolerance) or PolicyInput.risk_tolerance,
+        priority=stricter(found.priority, own.priority),
+        risk_tolerance=stricter(found.risk_tolerance, own.risk_tolerance) or PolicyInput.risk_tolerance,
         **_administered(asked, around, found, custom_keys),
     )
 

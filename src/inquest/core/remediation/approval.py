@@ -62,8 +62,10 @@ class ApprovalTerms:
         return self.requester if 0 < len(self.requester) <= MAX_REQUESTER else None
 
 
-def standing_rejection(requests: Iterable[RemediationApprovalRequest], proposal: Proposal) -> str:
-    """Who rejected this action on this target as it still is; empty: nobody.
+def standing_rejection(
+    requests: Iterable[RemediationApprovalRequest], proposal: Proposal
+) -> RemediationApprovalRequest | None:
+    """The last request in which a person rejected this action on this target as it still is.
 
     Another version of a workflow is the same action; another spec of the target, or of what it reads, is another case.
     """
@@ -75,12 +77,15 @@ def standing_rejection(requests: Iterable[RemediationApprovalRequest], proposal:
         and each.spec.workflow.action_type == action
         and _as_it_was(each.spec.target) == _as_it_was(target)
     )
-    last = max(same, key=lambda each: str(each.status.decided_at), default=None)
-    if last is None:
-        return ""
-    who, when = last.status.decided_by or "somebody", last.status.decided_at
+    return max(same, key=lambda each: str(each.status.decided_at), default=None)
+
+
+def rejection_text(found: RemediationApprovalRequest) -> str:
+    """Why a person is asked again: who said no to what, and when."""
+    who, when = found.status.decided_by or "somebody", found.status.decided_at
     at = f" at {rfc3339(when)}" if when else ""
-    return f"Approval required: {who} rejected {action} for {target.display}{at}, and it has not changed since"
+    what = f"{found.spec.workflow.action_type} for {found.spec.target.display}"
+    return f"Approval required: {who} rejected {what}{at}, and it has not changed since"
 
 
 def _as_it_was(target: PinnedTarget) -> tuple[str, str | None, str | None]:

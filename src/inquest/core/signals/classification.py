@@ -296,14 +296,11 @@ def _rank(around: LabelsAround, name: str, otherwise: W, by_strictness: Sequence
     return found.rank if found else None
 
 
-def stricter_priority(one: Priority | None, other: Priority | None) -> Priority | None:
-    """The more urgent of two; None is no word."""
-    return min((each for each in (one, other) if each), key=_PRIORITIES_BY_STRICTNESS.index, default=None)
-
-
-def lower_tolerance(one: RiskTolerance | None, other: RiskTolerance | None) -> RiskTolerance | None:
-    """The more careful of two; None is no word."""
-    return min((each for each in (one, other) if each), key=_TOLERANCES_BY_STRICTNESS.index, default=None)
+def stricter(one: W | None, other: W | None) -> W | None:
+    """The stricter of two priorities or tolerances; None is no word."""
+    orders: Sequence[Sequence[StrEnum]] = (_PRIORITIES_BY_STRICTNESS, _TOLERANCES_BY_STRICTNESS)
+    places = {word: order.index(word) for order in orders for word in order}
+    return min((each for each in (one, other) if each), key=places.__getitem__, default=None)
 
 
 # --- business and custom labels (10.3, 10.4) ----------------------------------------------------------

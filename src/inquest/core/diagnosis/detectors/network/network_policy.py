@@ -196,8 +196,9 @@ def _to_outside(snapshot: Snapshot, caller: ObservedObject, address: NamedAddres
 def _to_names(snapshot: Snapshot, caller: ObservedObject, known: list[NamedAddress]) -> Iterator[Call]:
     """The cluster's DNS, for whoever calls by name."""
     ref = ref_of(caller.object)
-    line = any_complaint(snapshot, ref, RESOLVING) or any_complaint(snapshot, ref, UNANSWERED)
-    is_answered = any_complaint(snapshot, ref, ANSWERED) is not None
+    unanswered = any_complaint(snapshot, ref, UNANSWERED)
+    line = any_complaint(snapshot, ref, RESOLVING) or unanswered
+    is_answered = not unanswered and any_complaint(snapshot, ref, ANSWERED) is not None
     if is_answered or (not known and not line):
         return
     blocked = all(_is_name_blocked(snapshot, caller, protocol) for protocol in ("UDP", "TCP"))
