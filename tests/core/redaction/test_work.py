@@ -43,7 +43,7 @@ def test_four_times_the_text_is_four_times_the_work(scrap: str) -> None:
 
 
 EDGES = {
-    "a token": "-" * (PIECE - 9) + "gh" + "p_" + "a1B2" * 9,
+    "a token": "-" * (PIECE - 9) + "np" + "m_" + "a1B2" * 9,
     "a long token": "-" * (PIECE - 9) + "xo" + "xb-" + "a1B2-" * 600,
     "a key behind a colour": "." * (PIECE - 6) + f" pass\x1b[31mword={SECRET}",
     "a key behind a string for a device": "." * (PIECE - 6) + f" pass\x1b]0;{'x' * PIECE}\x07word={SECRET}",
