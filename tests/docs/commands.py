@@ -39,6 +39,7 @@ WHO: Final = {
     "docs/how-to/approve-a-request.md": {
         "kubectl inquest": _PEOPLE,
         "kubectl create rolebinding oncall-approves": BY_HAND,
+        "kubectl create rolebinding ops-approves": BY_HAND,
         "kubectl get rar -n": BY_HAND,
         '"decision":"Approved","decisionReason":"raise it"': BY_HAND,
         '"decision":"Rejected"': BY_HAND,

@@ -214,6 +214,7 @@ def _reads_and_decides(reader: Reader) -> None:
     assert "checkout" in reader.does(READ, "kubectl get inv -n inquest-system            #", NAME=case)
     assert '"fact":"SnapshotTaken"' in reader.does(READ, "ID=", NAME=case)
     reader.does(APPROVE, "kubectl create rolebinding oncall-approves")
+    reader.does(APPROVE, "kubectl create rolebinding ops-approves")
     assert "128Mi" in reader.does(APPROVE, "kubectl get rar -n", NAME=first)
     reader.does(APPROVE, '"decision":"Approved","decisionReason":"raise it"', NAME=first)
     reader.does(APPROVE, '"decision":"Rejected"', NAME=second)

@@ -64,6 +64,7 @@ CHANGED: dict[str, Object] = {
         "target": {"uid": "another"},
         "workflow": {"image": f"registry.example/evil@sha256:{SHA}"},
         "parameters": {"TARGET_RESOURCE_NAME": "cart"},
+        "runs": ["/bin/true"],
         "undo": {"version": "2.0.0"},
         "confidence": 0.99,
         "confidenceLevel": "Low",
