@@ -401,7 +401,7 @@ def door_for_readers(adapters: Adapters) -> EvidenceServer | None:
     from inquest.server.evidence.case_files import CaseReader
     from inquest.server.evidence.server import EvidenceServer
 
-    files = CaseReader(ports.status, ports.journal, adapters.kept)
+    files = CaseReader(ports.status, ports.journal, adapters.kept, adapters.clock)
     return EvidenceServer(files, adapters.kube.rights(), ports.cluster, adapters.clock, ports.settings.evidence)
 
 

@@ -7,6 +7,7 @@ number to exactly one writer; a replica that slept and wakes meets AlreadyExists
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import hashlib
@@ -100,7 +101,7 @@ class Journal:
         """The whole log, straight from the API server, its chain checked; Tampered where it does not hold."""
         labels = f"{JOURNAL_LABEL}=true,{INVESTIGATION_LABEL}={uid}"
         slots = await self._status.list(CONFIG_MAP, self._namespace, labels=labels)
-        return fold(uid, slots)
+        return await asyncio.to_thread(fold, uid, slots)
 
     async def add(self, log: Log, draft: Draft, author: Writer, still_owned: Callable[[], Awaitable[bool]]) -> Log:
         """Write the draft as the next entry and give the longer log.

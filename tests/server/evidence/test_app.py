@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ from inquest.core.evidence.evidence import Origin
 from inquest.core.reporting.archive import case_from_records, fact_records
 from inquest.errors import AmbiguousKind, Misconfigured, NotFound, Unavailable, UnknownKind
 from inquest.ports.kubernetes import Access, ResourceKind
-from inquest.server.evidence.app import AT_ONCE, EvidenceService, create_app
+from inquest.server.evidence.app import AT_ONCE, AT_ONCE_FOR_ONE, EvidenceService, create_app
 from inquest.server.evidence.caller import FrontProxy, caller_of, front_proxy
 from inquest.server.evidence.case_files import CaseReader
 from inquest.serving.http import CALLER
@@ -48,6 +49,12 @@ class Api:
     rights: dict[str, set[str]] = field(default_factory=dict)
     """By user: namespaces that they read whole; `*`: everything."""
     asked: list[tuple[Json, Access, str]] = field(default_factory=list)
+    read_whole: int = 0
+    """How often the records of the case were read."""
+    gate: asyncio.Event | None = None
+    """Where there is one, a read of the records waits for it."""
+    came: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    """Released by each of those reads."""
     away: bool = False
 
     async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json:
@@ -61,6 +68,10 @@ class Api:
         return ()
 
     async def transcript(self, uid: str) -> tuple[Json, ...]:
+        self.read_whole += 1
+        if self.gate is not None:
+            self.came.release()
+            await self.gate.wait()
         return tuple({"event_data": one.data} for one in fact_records(CASE, uid)) if uid == UID else ()
 
     async def may(self, user: Json, access: Access, name: str = "") -> bool:
@@ -90,7 +101,7 @@ def spoken_by(name: str, app: Any) -> Any:
 
 @asynccontextmanager
 async def talking(api: Api, common_name: str = "front-proxy") -> AsyncIterator[httpx2.AsyncClient]:
-    case_reader = CaseReader(api, Journal(api, HOME), api)  # type: ignore[arg-type]
+    case_reader = CaseReader(api, Journal(api, HOME), api, FakeClock())  # type: ignore[arg-type]
     app = create_app(EvidenceService(case_reader, api, api, FakeClock(), lambda: PROXY))
     transport = httpx2.ASGITransport(app=spoken_by(common_name, app), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="https://inquest") as http:
@@ -156,6 +167,39 @@ def test_how_the_api_server_is_known_is_read_from_its_own_config_map() -> None:
         front_proxy({"data": {**data, "requestheader-allowed-names": "front-proxy"}})
 
 
+def _bundle(*bodies: str) -> str:
+    return "".join(f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n" for body in bodies)
+
+
+def test_where_one_authority_signs_people_and_the_proxy_its_names_must_be_listed() -> None:
+    data = {
+        "requestheader-username-headers": '["X-Remote-User"]',
+        "requestheader-client-ca-file": _bundle("MIIproxy", "MII\nshared"),
+        "client-ca-file": _bundle("MIIpeople", "MIIsha\nred"),
+    }
+
+    with pytest.raises(Misconfigured, match="requestheader-allowed-names"):
+        front_proxy({"data": data})
+    assert front_proxy({"data": {**data, "requestheader-allowed-names": '["front-proxy"]'}}).names == ("front-proxy",)
+    assert front_proxy({"data": {**data, "client-ca-file": _bundle("MIIpeople")}}).names == ()
+
+
+@pytest.mark.parametrize("name", ["Zoë", "管理员", "plain"])
+async def test_a_name_is_asked_about_as_it_is_written(name: str) -> None:
+    api = Api()
+    async with talking(api) as http:
+        await http.get(PATH, headers=[(b"X-Remote-User", name.encode()), (b"X-Remote-Group", name.encode())])
+
+    assert (api.asked[0][0]["username"], api.asked[0][0]["groups"]) == (name, [name])
+
+
+async def test_a_name_that_is_no_text_is_nobody() -> None:
+    async with talking(Api(TENANT)) as http:
+        answer = await http.get(PATH, headers=[(b"X-Remote-User", b"tess\xff")])
+
+    assert answer.status_code == 401
+
+
 # --- what they get ------------------------------------------------------------------------------------------------
 
 
@@ -187,7 +231,8 @@ async def test_who_may_read_everything_gets_the_case_as_it_is_stored() -> None:
 async def test_a_long_record_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inquest.server.evidence.case_files.PAGE_CHARACTERS", 10)
     found: list[Json] = []
-    async with talking(Api({"root": {"*"}})) as http:
+    api = Api({"root": {"*"}})
+    async with talking(api) as http:
         more: int | None = 0
         while more is not None:
             page = (await http.get(f"{PATH}/record?from={more}", headers=as_user("root"))).json()
@@ -195,6 +240,22 @@ async def test_a_long_record_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> 
             more = page.get("next")
 
     assert case_from_records(found) == CASE
+    assert len(found) > 1
+    assert api.read_whole == 1
+
+
+async def test_a_page_is_of_the_reader_who_asked_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inquest.server.evidence.case_files.PAGE_CHARACTERS", 10)
+    held = {"root": {"*"}} | TENANT
+    async with talking(Api(held)) as http:
+        whole = (await http.get(f"{PATH}/record", headers=as_user("root"))).json()
+        theirs = (await http.get(f"{PATH}/record?from={whole['next']}", headers=as_user("tess"))).json()
+        rest = (await http.get(f"{PATH}/record?from={whole['next']}", headers=as_user("root"))).json()
+
+    assert SECRET not in json.dumps(theirs)
+    assert theirs["withheld"]
+    assert rest["withheld"] == []
+    assert rest["record"][0]["fact"] == 1
 
 
 # --- what they do not get -----------------------------------------------------------------------------------------
@@ -258,6 +319,22 @@ async def test_readers_are_held_back_where_there_are_too_many() -> None:
     assert another.status_code == 200
     assert json.loads(last.text)["reason"] == "TooManyRequests"
     assert int(last.headers["retry-after"]) >= 1
+
+
+async def test_one_reader_does_not_take_every_place() -> None:
+    api = Api({"root": {"*"}, "other": {"*"}}, gate=asyncio.Event())
+    assert api.gate is not None
+    async with talking(api) as http, asyncio.TaskGroup() as group:
+        mine = [group.create_task(http.get(PATH, headers=as_user("root"))) for _ in range(AT_ONCE)]
+        theirs = group.create_task(http.get(PATH, headers=as_user("other")))
+        for _ in range(AT_ONCE_FOR_ONE + 1):
+            await api.came.acquire()
+        api.gate.set()
+
+    assert sorted(one.result().status_code for one in mine) == [200] * AT_ONCE_FOR_ONE + [429] * (
+        AT_ONCE - AT_ONCE_FOR_ONE
+    )
+    assert theirs.result().status_code == 200
 
 
 async def test_a_kind_of_which_nobody_knows_the_group_is_not_shown() -> None:

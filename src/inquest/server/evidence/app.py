@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,8 +30,10 @@ from inquest.telemetry.metrics import EVIDENCE_READS
 
 _log = structlog.stdlib.get_logger(__name__)
 
-AT_ONCE: Final = 4
+AT_ONCE: Final = 6
 """Cases that are read at once: each may be some megabytes."""
+AT_ONCE_FOR_ONE: Final = 2
+"""Of those, for one reader."""
 A_MINUTE: Final = 300
 """Of one reader, after a burst of 500."""
 MOST_READERS: Final = 1024
@@ -77,14 +80,14 @@ class EvidenceService:
 
 def create_app(reading: EvidenceService) -> Starlette:
     """The aggregated API; whoever is not the API server gets 401 for everything."""
-    rates = ReaderRates(reading.clock)
+    readers = ReaderShares(reading.clock)
     one = f"{ROOT}/namespaces/{{namespace}}/{EVIDENCE_RESOURCE}/{{name}}"
     routes = [
         Route(ROOT, _discovery(reading), methods=["GET"]),
-        Route(one, _answering(reading, rates, EvidenceRoute("", _shown(reading.case_reader))), methods=["GET"]),
+        Route(one, _answering(reading, readers, EvidenceRoute("", _shown(reading.case_reader))), methods=["GET"]),
         Route(
             f"{one}/{EVIDENCE_RECORD}",
-            _answering(reading, rates, EvidenceRoute(EVIDENCE_RECORD, _recorded(reading.case_reader))),
+            _answering(reading, readers, EvidenceRoute(EVIDENCE_RECORD, _recorded(reading.case_reader))),
             methods=["GET"],
         ),
     ]
@@ -128,56 +131,64 @@ def _discovery(reading: EvidenceService) -> Callable[[Request], Any]:
     return resources
 
 
-def _answering(reading: EvidenceService, rates: ReaderRates, way: EvidenceRoute) -> Callable[[Request], Any]:
+def _answering(reading: EvidenceService, readers: ReaderShares, way: EvidenceRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         user = _caller(reading, request)
         namespace, name = request.path_params["namespace"], request.path_params["name"]
         told = _log.bind(reader=user["username"], namespace=namespace[:63], case=name[:253])
         try:
-            with _room(reading.places, rates.of(user["username"])):
+            with _room(reading.places, readers.of(user["username"])):
                 body, count = await _answered(reading, request, user, way)
+                # Some megabytes of text: not in the loop.
+                response = await asyncio.to_thread(JSONResponse, body)
         except Problem as problem:
             told.info("evidence not read", status=problem.status)
             raise
         told.info("evidence read", piece=request.query_params.get("piece", ""), withheld=count)
         EVIDENCE_READS.labels("withheld" if count else "shown").inc()
-        return JSONResponse(body)
+        return response
 
     return answer
 
 
-class ReaderRates:
-    """A rate for each reader, so that one does not take the others' turn; whoever read longest ago gives way."""
+@dataclass(frozen=True)
+class ReaderShare:
+    """What one reader may take of the server."""
+
+    rate: NoticeBudget
+    places: RequestSlots
+
+
+class ReaderShares:
+    """A share for each reader, so that one does not take the others' turn; whoever read longest ago gives way."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: dict[str, NoticeBudget] = {}
+        self._known: dict[str, ReaderShare] = {}
 
-    def of(self, reader: str) -> NoticeBudget:
-        """The rate of one reader, who is now the newest."""
-        found = self._known.pop(reader, None) or NoticeBudget(A_MINUTE, self._clock)
+    def of(self, reader: str) -> ReaderShare:
+        """The share of one reader, who is now the newest."""
+        found = self._known.pop(reader, None) or ReaderShare(
+            NoticeBudget(A_MINUTE, self._clock), RequestSlots(AT_ONCE_FOR_ONE)
+        )
         while len(self._known) >= MOST_READERS:
             del self._known[next(iter(self._known))]
         self._known[reader] = found
         return found
 
 
-class _room:  # noqa: N801 - reads as a statement
-    """A place, and a token of the rate; 429 where there is none."""
-
-    def __init__(self, places: RequestSlots, rate: NoticeBudget) -> None:
-        self._place, self._rate = places.one(), rate
-
-    def __enter__(self) -> None:
-        if seconds := self._rate.take(1):
-            raise _later(seconds)
+@contextmanager
+def _room(places: RequestSlots, share: ReaderShare) -> Iterator[None]:
+    """A token of the rate, a place of the reader's own and one of all; 429 where there is none."""
+    if seconds := share.rate.take(1):
+        raise _later(seconds)
+    with ExitStack() as taken:
         try:
-            self._place.__enter__()
+            taken.enter_context(share.places.one())
+            taken.enter_context(places.one())
         except Problem as error:
             raise _later(error.retry_after) from error
-
-    def __exit__(self, *failure: Any) -> None:
-        self._place.__exit__(*failure)
+        yield
 
 
 def _later(seconds: float) -> Problem:

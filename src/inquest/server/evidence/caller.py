@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
@@ -15,6 +16,8 @@ from inquest.ports.kubernetes import Json
 NAME: Final = "extension-apiserver-authentication"
 NAMESPACE: Final = "kube-system"
 """The ConfigMap in which the API server says how it names people to servers behind it."""
+
+_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----")
 
 User = dict[str, Any]
 """`username`, `uid`, `groups`, `extra`: as a SubjectAccessReview takes them."""
@@ -42,14 +45,25 @@ def front_proxy(config_map: Json) -> FrontProxy:
     users = _words(data, "username-headers")
     if not authorities or not users:
         raise Misconfigured("the API server aggregates nothing: it has no --requestheader-client-ca-file")
+    names = _words(data, "allowed-names")
+    if not names and _signers(authorities) & _signers(str(data.get("client-ca-file") or "")):
+        raise Misconfigured(
+            "one authority signs people and the API server's proxy, so whoever has a certificate could name anybody:"
+            " start the API server with --requestheader-allowed-names"
+        )
     return FrontProxy(
         authorities,
-        _words(data, "allowed-names"),
+        names,
         users,
         _words(data, "group-headers"),
         _words(data, "extra-headers-prefix"),
         _words(data, "uid-headers"),
     )
+
+
+def _signers(bundle: str) -> set[str]:
+    """The certificates of a PEM bundle, each without its line breaks."""
+    return {"".join(found.split()) for found in _CERTIFICATE.findall(bundle)}
 
 
 def _words(data: Json, name: str) -> tuple[str, ...]:
@@ -61,7 +75,7 @@ def _words(data: Json, name: str) -> tuple[str, ...]:
 
 
 def caller_of(headers: Headers, shown: str, proxy: FrontProxy) -> User | None:
-    """Whom the API server names; None where another one speaks, or nobody is named.
+    """Whom the API server names; None where another one speaks, nobody is named, or a name is no UTF-8.
 
     `shown` is the common name in the certificate of the connection.
     """
@@ -71,7 +85,21 @@ def caller_of(headers: Headers, shown: str, proxy: FrontProxy) -> User | None:
     if not name:
         return None
     groups = [value for header in proxy.groups for value in headers.getlist(header)]
-    return {"username": name, "uid": _first(headers, proxy.uids), "groups": groups, "extra": _extra(headers, proxy)}
+    uid = _first(headers, proxy.uids)
+    try:
+        return {
+            "username": _utf8(name),
+            "uid": _utf8(uid),
+            "groups": [_utf8(group) for group in groups],
+            "extra": {key: [_utf8(value) for value in values] for key, values in _extra(headers, proxy).items()},
+        }
+    except UnicodeDecodeError:
+        return None
+
+
+def _utf8(value: str) -> str:
+    """A header's bytes as they were meant: the API server writes names as UTF-8, and headers are read as Latin-1."""
+    return value.encode("latin-1").decode("utf-8")
 
 
 def _first(headers: Headers, names: tuple[str, ...]) -> str:

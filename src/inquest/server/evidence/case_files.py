@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from inquest.api.base import rfc3339
@@ -12,27 +13,46 @@ from inquest.api.names import API_VERSION, KIND
 from inquest.controllers.investigation.stored import Transcripts, from_journal, from_records, uid_of
 from inquest.controllers.journal import Journal
 from inquest.core.case.case import Case
-from inquest.core.evidence.evidence import Evidence
+from inquest.core.evidence.evidence import Evidence, Origin
 from inquest.core.reporting.archive import fact_records
 from inquest.core.reporting.disclosure import Withheld, asked_about, disclose_case, withheld_pieces
 from inquest.errors import NotFound, NotRecorded
 from inquest.ports.kubernetes import Objects
+from inquest.ports.process import Clock
 from inquest.server.evidence.rights import ReaderRights
 
 PAGE_CHARACTERS: Final = 4_000_000
 """Of the records in one answer; the last of them may go beyond it."""
+MOST_READINGS: Final = 2
+"""Records that are held for their next page: each may be some megabytes."""
+READING_SECONDS: Final = 60.0
+"""For which a record is held: all its pages are of one moment, with the rights of that moment."""
 
 Told = tuple[dict[str, Any], int]
 """The body of an answer, and how many pieces are withheld from it."""
 
 
 @dataclass(frozen=True)
+class Reading:
+    """The whole record of a case as one reader may have it."""
+
+    head: Mapping[str, Any]
+    records: Sequence[Mapping[str, Any]]
+    withheld: tuple[Withheld, ...]
+    ends: float
+    """When it is forgotten, by the monotonic clock."""
+
+
+@dataclass(frozen=True)
 class CaseReader:
-    """Reads of cases for one reader at a time."""
+    """Reads of cases for one reader at a time. What grows with a case is done in a thread."""
 
     status: Objects
     journal: Journal
     kept: Transcripts
+    clock: Clock
+    readings: dict[tuple[str, str, str], Reading] = field(default_factory=dict)
+    """By namespace, name and reader: those of which a page is still to come, the oldest first."""
 
     async def index(self, namespace: str, name: str, rights: ReaderRights) -> Told:
         """Every piece without its text; NotFound, NotRecorded."""
@@ -54,15 +74,29 @@ class CaseReader:
 
     async def record(self, namespace: str, name: str, begin: int, rights: ReaderRights) -> Told:
         """Records of the case from the one of this number on, and the number of the next page where there is one."""
+        key = (namespace, name, rights.reader)
+        found = self.readings.pop(key, None)
+        if not begin or found is None or found.ends < self.clock.monotonic():
+            found = await self._reading(namespace, name, rights)
+        page = list(_page(found.records[begin:]))
+        after = begin + len(page)
+        is_more = after < len(found.records)
+        if is_more:
+            self._hold(key, found)
+        more = {"next": after} if is_more else {}
+        return {**found.head, "record": page, "withheld": _told(found.withheld), **more}, len(found.withheld)
+
+    async def _reading(self, namespace: str, name: str, rights: ReaderRights) -> Reading:
         uid, case = await self._case(namespace, name)
         everything = await rights.to_everything()
         may = frozenset() if everything else await rights.among(asked_about(case))
-        found = disclose_case(case, may.__contains__, everything=everything)
-        page = list(_page(found.case, uid, begin))
-        after = begin + len(page)
-        more = {"next": after} if after < sum(1 for _ in fact_records(found.case, uid)) else {}
-        told = {**_head(case, uid), "record": page, "withheld": _told(found.withheld), **more}
-        return told, len(found.withheld)
+        records, hidden = await asyncio.to_thread(_disclosed, case, uid, may, everything=everything)
+        return Reading(_head(case, uid), records, hidden, self.clock.monotonic() + READING_SECONDS)
+
+    def _hold(self, key: tuple[str, str, str], found: Reading) -> None:
+        while len(self.readings) >= MOST_READINGS:
+            del self.readings[next(iter(self.readings))]
+        self.readings[key] = found
 
     async def _withheld(self, case: Case, rights: ReaderRights) -> tuple[Withheld, ...]:
         if await rights.to_everything():
@@ -79,15 +113,20 @@ class CaseReader:
         return uid, case
 
 
-def _page(case: Case, uid: str, begin: int) -> Iterator[Mapping[str, Any]]:
+def _disclosed(
+    case: Case, uid: str, may: frozenset[Origin], *, everything: bool
+) -> tuple[tuple[Mapping[str, Any], ...], tuple[Withheld, ...]]:
+    found = disclose_case(case, may.__contains__, everything=everything)
+    return tuple(record.data for record in fact_records(found.case, uid)), found.withheld
+
+
+def _page(records: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     size = 0
-    for number, record in enumerate(fact_records(case, uid)):
-        if number < begin:
-            continue
+    for record in records:
         if size > PAGE_CHARACTERS:
             return
-        size += len(json.dumps(record.data, ensure_ascii=False))
-        yield record.data
+        size += len(json.dumps(record, ensure_ascii=False))
+        yield record
 
 
 def _head(case: Case, uid: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable
 from typing import Final, Protocol
 
@@ -28,6 +29,8 @@ class ReaderRights:
 
     def __init__(self, reviews: AccessQuestions, kinds: KindLookup, user: User) -> None:
         self._reviews, self._kinds, self._user = reviews, kinds, user
+        self.reader = json.dumps(user, sort_keys=True)
+        """All that the API server says of them: another group may be another right."""
         self._known: dict[Access, bool] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
 
