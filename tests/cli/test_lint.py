@@ -126,6 +126,42 @@ def test_a_fault_is_told_with_its_field_and_rule(
     assert status == (1 if "fault" in {one["level"] for one in found} else 0)
 
 
+def test_all_faults_of_an_object_are_told_at_once(linted: Linted) -> None:
+    text = WORKFLOW.replace("    timeout: 2m", "    timeout: 3h\n    retries: 2").replace("[*]", "[highest]")
+    text = text.replace("  actionType: IncreaseMemoryLimits", "  actionType: IncreaseMemoryLimit")
+
+    _, found = linted(text)
+
+    assert {"spec.execution.retries", "spec.execution.timeout", "spec.actionType"} <= {one["field"] for one in found}
+
+
+PLAYBOOK = """\
+name: LicenceExpired
+triggers:
+  - event_reason_regex: '^Unhealthy$'
+  - pod_status_regex: '^CrashLoopBackOff$'
+investigation_steps:
+  - Read the ConfigMap licence-server.
+"""
+
+
+def test_a_playbook_is_checked_as_the_operator_would_take_it(linted: Linted) -> None:
+    assert linted(PLAYBOOK) == (0, [])
+
+
+def test_all_faults_of_a_playbook_are_told_at_once(linted: Linted) -> None:
+    text = PLAYBOOK.replace("^Unhealthy$", "(?=a)").replace("^CrashLoopBackOff$", "Running")
+
+    status, found = linted(text)
+
+    assert status == 1
+    assert [(one["field"], one["line"]) for one in found] == [
+        ("triggers[0].event_reason_regex", 3),
+        ("triggers[1].pod_status_regex", 4),
+    ]
+    assert "fires on health: it hits Running" in found[1]["rule"]
+
+
 def test_a_fault_is_told_with_its_line(linted: Linted) -> None:
     text = WORKFLOW.replace("    timeout: 2m", "    timeout: 3h")
 

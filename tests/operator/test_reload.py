@@ -56,11 +56,13 @@ async def test_what_was_built_at_the_start_stays_and_is_said_to_need_a_restart(r
     ("text", "words"),
     [
         ("triage: {rate: 0}", "triage.rate: Input should be greater than or equal to 1"),
-        ("triage: {rat: 7}", "triage.rat: Extra inputs are not permitted"),
+        ("triage: {rat: 7}", "triage.rat: there is no such setting; did you mean triage.rate?"),
+        ("tirage: {rate: 7}", "tirage: there is no such setting; did you mean triage?"),
+        ("zzz: 1", "zzz: there is no such setting"),
         ("{", "cannot be read"),
         ("- 1", "must hold a mapping"),
     ],
-    ids=["a value", "a name", "no YAML", "no mapping"],
+    ids=["a value", "a name", "a group", "a word", "no YAML", "no mapping"],
 )
 async def test_a_file_that_is_refused_changes_nothing_and_names_the_field(
     running: Running, text: str, words: str

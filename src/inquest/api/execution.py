@@ -35,6 +35,7 @@ from inquest.api.refs import ObjectRef, PinnedTarget, WorkflowPin
 from inquest.api.types import EffectivenessReason, ExecutionPhase, FailureReason, Parameters, Purpose
 
 JOB_CLEANUP_FINALIZER = "inquest.dev/job-cleanup"
+MAX_ENDS = 16
 
 
 class PinnedWorkflow(WorkflowPin):
@@ -140,6 +141,8 @@ class Effectiveness(ApiModel):
     """How the assessment ended."""
     health_before: Score | None = None
     """Health of the target right before the run; absent: not known."""
+    ends_before: Annotated[tuple[Text253, ...], Field(max_length=MAX_ENDS)] = ()
+    """Container, reason and exit code of failed ends of its containers before the run: the same again is no success."""
     check_after: Time | None = None
     """When the first check is due."""
     alert_check_after: Time | None = None

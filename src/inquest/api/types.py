@@ -334,6 +334,7 @@ class VoidReason(StrEnum):
     TARGET_GONE = "TargetGone"
     WORKFLOW_CHANGED = "WorkflowChanged"
     SIGNAL_RESOLVED = "SignalResolved"
+    APPROVER_NOT_ALLOWED = "ApproverNotAllowed"
     INVESTIGATION_CANCELLED = "InvestigationCancelled"
 
 

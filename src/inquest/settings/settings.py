@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
@@ -17,6 +18,7 @@ from typing import Annotated, Any, Literal, Self, cast
 import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from inquest.errors import Misconfigured
@@ -183,5 +185,14 @@ def _values_of(file: Path | None) -> dict[str, Any]:
 
 
 def _sentence(error: ValidationError) -> str:
-    faults = (f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in error.errors())
-    return "settings: " + "; ".join(faults)
+    return "settings: " + "; ".join(map(_fault, error.errors()))
+
+
+def _fault(fault: ErrorDetails) -> str:
+    name = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] != "extra_forbidden":
+        return f"{name}: {fault['msg']}"
+    paths = (one.path.split(".") for one in list_settings())
+    names = dict.fromkeys(".".join(parts[:deep]) for parts in paths for deep in range(1, len(parts) + 1))
+    near = get_close_matches(name, list(names), n=1)
+    return f"{name}: there is no such setting" + (f"; did you mean {near[0]}?" if near else "")

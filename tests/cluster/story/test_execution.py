@@ -76,6 +76,7 @@ def test_a_fix_that_did_not_help_says_so_and_asks_a_person(staging: World) -> No
     assert [(one["type"], one["priority"]) for one in told["status"]["notices"]] == [("ManualReview", "High")]
     ran = staging.execution(case, "Ineffective")
     assert ran["status"]["message"].startswith("did not help: a container was OOMKilled again")
+    assert ran["status"]["effectiveness"]["endsBefore"] == ["app OOMKilled 137"]
     assert conditions(ran)["Ready"] == ("False", "Ineffective")
     staging.tells(ran, "VerificationEnded")
     row = columns(staging.kubectl("get", "inv", case["metadata"]["name"]))

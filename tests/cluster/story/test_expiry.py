@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.story.world import World, conditions, word
+from tests.cluster.story.api import Object
+from tests.cluster.story.world import World, conditions, may_approve, word
 
 pytestmark = pytest.mark.xdist_group("story-expiry")
 
@@ -44,3 +45,30 @@ def test_a_decision_in_time_counts_although_it_is_seen_late(world: World) -> Non
     case = world.case_of(request, "Executing", "Failed")
 
     assert word(case, "phase", "reason") == ("Executing", None)
+
+
+def told(found: Object, kind: str) -> str:
+    return next(one["message"] for one in found["status"]["conditions"] if one["type"] == kind)
+
+
+def test_an_approval_of_somebody_who_lost_the_right_ends_as_what_it_is(world: World) -> None:
+    """While nobody looked. What may not be used waits for its time, for the right may come back."""
+    world.broken()
+    request = world.asked(world.signal())
+    world.api.create(may_approve(world.namespace, "oncall", "Group"))
+    right = "remediationapprovalrequests.inquest.dev"
+    world.until(lambda: world.kubectl.user("grace", "oncall").may("approve", right), "grace may approve")
+    world.operator.stop()
+    try:
+        assert world.decide_as(world.api.named("grace", "oncall"), request, decision="Approved").accepted
+        world.api.delete("RoleBinding", "approver-oncall", world.namespace)
+        world.until(lambda: not world.kubectl.user("grace", "oncall").may("approve", right), "the right is lost")
+    finally:
+        world.operator.start()
+
+    case = world.case_of(request, "Failed")
+
+    assert word(case, "reason") == ("ApprovalExpired",)
+    expired = world.reaches("RemediationApprovalRequest", request, "Expired")
+    assert "grace may not approve" in told(expired, "ApprovalExpired")
+    assert world.api.list("WorkflowExecution", world.namespace) == []

@@ -14,6 +14,7 @@ from inquest.api.types import EffectivenessReason, Resolution
 from inquest.core.cluster.hashes import drift_hash, spec_hash
 from inquest.core.remediation.effectiveness import (
     ALERT_WEIGHT,
+    ENDED_AGAIN,
     HEALTH_WEIGHT,
     KILLED_AGAIN,
     METRICS_WEIGHT,
@@ -23,6 +24,7 @@ from inquest.core.remediation.effectiveness import (
     MetricChange,
     Timing,
     assess_effect,
+    failed_ends,
     health_score,
     improvement,
     look_windows,
@@ -48,13 +50,19 @@ def deployment(replicas: int = 3) -> dict[str, Any]:
 
 
 def pod(
-    n: int = 0, *, ready: bool = True, waiting: str = "", ended: tuple[str, float] | None = None, **metadata: Any
+    n: int = 0,
+    *,
+    ready: bool = True,
+    waiting: str = "",
+    ended: tuple[str, float] | None = None,
+    code: int = 3,
+    **metadata: Any,
 ) -> dict[str, Any]:
-    """`ended`: reason and minutes after the run of the last end of its container."""
+    """`ended`: reason and minutes after the run of the last end of its container, with its exit code."""
     container: dict[str, Any] = {"name": "app", "state": {"waiting": {"reason": waiting}} if waiting else {}}
     if ended:
         at = (ENDED + ended[1] * MINUTE).isoformat()
-        container["lastState"] = {"terminated": {"reason": ended[0], "finishedAt": at}}
+        container["lastState"] = {"terminated": {"reason": ended[0], "exitCode": code, "finishedAt": at}}
     return {
         "metadata": {"name": f"checkout-{n}", **metadata},
         "status": {
@@ -100,6 +108,21 @@ def test_health(
     kind: str, target: dict[str, Any] | None, pods: tuple[dict[str, Any], ...], expected: float | None
 ) -> None:
     assert health_score(kind, target, pods, ENDED) == expected
+
+
+BEFORE = failed_ends((pod(ended=("Error", -1)),), ENDED - 30 * MINUTE)
+AGAIN = {
+    "for the same reason": (pod(ended=("Error", 1)), ENDED_AGAIN),
+    "with another exit code": (pod(ended=("Error", 1), code=137), 0.75),
+    "with success": (pod(ended=("Completed", 1), code=0), 0.75),
+    "before the run": (pod(ended=("Error", -1)), 1.0),
+}
+
+
+@pytest.mark.parametrize(("found", "expected"), AGAIN.values(), ids=AGAIN.keys())
+def test_a_container_that_ends_again_as_before_the_run_is_no_success(found: dict[str, Any], expected: float) -> None:
+    assert BEFORE == ("app Error 3",)
+    assert health_score("Deployment", deployment(1), (found,), ENDED, BEFORE) == expected
 
 
 def metric(before: float | None, after: float | None, *, lower_is_better: bool = True) -> MetricChange:
@@ -231,6 +254,10 @@ RESOLUTIONS: dict[str, tuple[Assessment, Resolution]] = {
     ),
     "killed for memory again, and the alert fell silent": (
         Assessment(Component(True, KILLED_AGAIN), Component(True, 1.0), reason=EffectivenessReason.FULL),
+        Resolution.INEFFECTIVE,
+    ),
+    "ended again as before, and the alert fell silent": (
+        Assessment(Component(True, ENDED_AGAIN), Component(True, 1.0), reason=EffectivenessReason.FULL),
         Resolution.INEFFECTIVE,
     ),
     "half of the pods are ready": (

@@ -19,7 +19,7 @@ from inquest.api.approval import ApprovalSpec, RemediationApprovalRequest, UndoP
 from inquest.api.catalogue import Execution, ParameterSchema, PreviewEntry, RemediationWorkflow
 from inquest.api.execution import Holder, PinnedWorkflow, WorkflowExecution
 from inquest.api.findings import AlternativeWorkflow, Claim
-from inquest.api.names import HEALTH_ANNOTATION, job_name, target_string
+from inquest.api.names import ENDS_ANNOTATION, HEALTH_ANNOTATION, job_name, target_string
 from inquest.api.refs import ObjectRef, PinnedTarget, RiskFactor, TargetRef
 from inquest.api.types import (
     FailureReason,
@@ -48,6 +48,7 @@ from inquest.core.remediation.approval import (
     rejection_text,
     standing_rejection,
 )
+from inquest.core.remediation.effectiveness import HealthBefore
 from inquest.core.remediation.execution import (
     digest_of_execution,
     digest_of_run,
@@ -60,6 +61,7 @@ from inquest.core.remediation.job import (
     TargetLock,
     clean_up_is_due,
     dropped_parameters,
+    health_before,
     job_env,
     job_of,
     lock_on,
@@ -75,7 +77,6 @@ from inquest.core.remediation.proposal import (
     Proposal,
     digest_of_proposal,
     find_drift,
-    health_before,
 )
 from inquest.core.selection.parameters import bind_parameters, parameter_text
 
@@ -785,13 +786,22 @@ def test_a_value_reaches_the_job_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("health", [None, 0.0, 0.25, 0.5, 2 / 3, 1.0])
-def test_a_job_keeps_how_the_target_fared_before_it(health: float | None) -> None:
-    assert health_before(job_of(execution(), namespace="n", health=health)) == health
+@pytest.mark.parametrize("ends", [(), ("app Error 3",), ("app - 1", "init-0 OOMKilled 137")])
+def test_a_job_keeps_how_the_target_fared_before_it(health: float | None, ends: tuple[str, ...]) -> None:
+    before = HealthBefore(health, ends)
+
+    assert health_before(job_of(execution(), namespace="n", before=before)) == before
 
 
 @pytest.mark.parametrize("said", ["", "well", "-1", "2", "nan", "inf", "1e-3", "0.5.5"])
 def test_what_is_no_score_is_not_known(said: str) -> None:
-    assert health_before({"metadata": {"annotations": {HEALTH_ANNOTATION: said}}}) is None
+    assert health_before({"metadata": {"annotations": {HEALTH_ANNOTATION: said}}}).score is None
+
+
+def test_ends_that_nobody_wrote_so_are_not_believed() -> None:
+    said = "app Error 3,app Error,<b> Error 3,app Error 3; drop"
+
+    assert health_before({"metadata": {"annotations": {ENDS_ANNOTATION: said}}}).ends == ("app Error 3",)
 
 
 def test_what_is_not_declared_does_not_reach_the_job() -> None:

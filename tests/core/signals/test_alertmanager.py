@@ -261,13 +261,18 @@ def test_a_resolved_notice_has_the_name_of_the_firing_one() -> None:
     assert open_end == Resolved(name, NOW)
 
 
+def test_a_time_without_a_zone_is_utc() -> None:
+    assert fired(read(alert(startsAt="2026-11-22T09:30:00"))).content.firing_time == datetime(
+        2026, 11, 22, 9, 30, tzinfo=UTC
+    )
+
+
 # --- refusals -------------------------------------------------------------------------------------------------------
 
 FAULTS = {
     "no name": (alert(labels={"severity": "low"}), "alerts[0].labels.alertname"),
     "too long a name": (alert(labels={"alertname": "x" * 254}), "alerts[0].labels.alertname"),
     "no firing time": (alert(startsAt=None), "alerts[0].startsAt"),
-    "a time without a zone": (alert(startsAt="2026-11-22T09:30:00"), "alerts[0].startsAt"),
     "a time that nobody lived in": (alert(startsAt="0001-01-01T00:00:00Z"), "alerts[0].startsAt"),
     "another status": (alert(status="pending"), "alerts[0].status"),
     "labels that are no texts": (alert(labels={"alertname": "X", "n": 1}), "alerts[0].labels.n"),

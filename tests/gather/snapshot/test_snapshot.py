@@ -16,7 +16,7 @@ from inquest.core.evidence.evidence import Citation, Evidence, EvidenceStatus, H
 from inquest.core.evidence.rendering import MAX_LISTING
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
-from inquest.errors import Forbidden, InquestError, NotFound, NotKept, Unavailable
+from inquest.errors import Forbidden, InquestError, Invalid, NotFound, NotKept, Unavailable
 from inquest.gather.snapshot.collector import take_snapshot
 from inquest.gather.snapshot.limits import MAX_EVENTS, MAX_PODS
 from tests.gather.snapshot.support import NOW, FakeClock, FakeCluster, cluster, made, owner
@@ -159,14 +159,15 @@ async def test_logs_are_read_of_failing_containers_only() -> None:
 
 LOST: dict[str, tuple[InquestError, str, bool]] = {
     "never ran": (NotFound("previous terminated container not found"), "1970-01-01T00:00:00Z", False),
-    "ran, and is not there": (NotFound("previous terminated container not found"), "2026-11-20T11:59:00Z", True),
+    "ran, and is not there": (NotFound("previous terminated container not found"), "2026-11-20T11:59:00Z", False),
+    "ran, and the server says so": (Invalid("previous terminated container not found"), "2026-11-20T11:59:00Z", False),
     "taken away by the runtime": (NotKept("unable to retrieve container logs"), "2026-11-20T11:59:00Z", False),
     "not readable now": (Unavailable("the kubelet", "timed out"), "2026-11-20T11:59:00Z", True),
 }
 
 
 @pytest.mark.parametrize(("error", "started", "is_gap"), LOST.values(), ids=LOST.keys())
-async def test_the_log_of_a_run_before_is_a_gap_where_something_had_run_and_may_be_read(
+async def test_the_log_of_a_run_before_is_a_gap_where_it_may_be_read_now(
     error: InquestError, started: str, is_gap: bool
 ) -> None:
     found = without_previous_logs(cluster(), error, started)
@@ -174,9 +175,8 @@ async def test_the_log_of_a_run_before_is_a_gap_where_something_had_run_and_may_
     snapshot = await taken(found)
 
     assert any(gap.what.startswith("previous log") for gap in snapshot.gaps) is is_gap
-    assert (entry(snapshot, "previous log").text == "the container runtime no longer keeps it") is isinstance(
-        error, NotKept
-    )
+    is_lost = not is_gap and started != "1970-01-01T00:00:00Z"
+    assert (entry(snapshot, "previous log").text == "the container runtime no longer keeps it") is is_lost
 
 
 def without_previous_logs(found: FakeCluster, error: InquestError, started: str) -> FakeCluster:

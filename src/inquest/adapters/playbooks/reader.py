@@ -97,7 +97,7 @@ def _shelve(one: Traversable, shelf: _Shelf) -> None:
     try:
         book = book_of(one.read_bytes())
     except _Unusable as error:
-        shelf.faults.append(f"{one.name}:{error.line}: {error.rule}" if error.line else f"{one.name}: {error.rule}")
+        shelf.faults += (f"{one.name}:{line}: {rule}" if line else f"{one.name}: {rule}" for rule, line in error.faults)
         return
     except OSError as error:
         shelf.faults.append(f"{one.name}: {error.strerror or type(error).__name__}")
@@ -111,26 +111,37 @@ def _shelve(one: Traversable, shelf: _Shelf) -> None:
 class _Unusable(Exception):
     """A file that says nothing that can be used."""
 
-    def __init__(self, rule: str, line: int = 0) -> None:
-        super().__init__(rule)
-        self.rule = rule
-        self.line = line
+    def __init__(self, *faults: tuple[str, int]) -> None:
+        super().__init__("; ".join(rule for rule, _ in faults))
+        self.faults = faults
+        """Rule and line of each; 0: not known."""
 
 
 def book_of(content: bytes) -> Playbook:
-    """One playbook; `_Unusable` names the field, the rule, the line."""
+    """One playbook; `_Unusable` names fields, rules, lines."""
     if len(content) > MAX_FILE:
-        raise _Unusable(f"larger than {MAX_FILE} bytes")
+        raise _Unusable((f"larger than {MAX_FILE} bytes", 0))
     node, data = _parsed(content)
+    faults = find_book_faults(data)
+    if faults:
+        raise _Unusable(*((f"{'.'.join(map(str, place))}: {rule}", _line(node, place)) for place, rule in faults))
+    said = BookFile.model_validate(data)
+    triggers = tuple(map(_trigger, said.triggers))
+    steps, expected = tuple(said.investigation_steps), tuple(said.expected_evidence)
+    return Playbook(said.name, triggers, steps, expected, said.recommended_fix_template)
+
+
+def find_book_faults(data: object) -> tuple[tuple[tuple[int | str, ...], str], ...]:
+    """All that is wrong with a playbook, as field and rule."""
     try:
         said = BookFile.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise _Unusable(f"{place}: {first['msg']}", _line(node, first["loc"])) from error
-    triggers = tuple(_trigger(one, node, number) for number, one in enumerate(said.triggers))
-    steps, expected = tuple(said.investigation_steps), tuple(said.expected_evidence)
-    return Playbook(said.name, triggers, steps, expected, said.recommended_fix_template)
+        return tuple((one["loc"], one["msg"]) for one in error.errors())
+    return tuple(
+        (("triggers", number, *place), rule)
+        for number, one in enumerate(said.triggers)
+        for place, rule in _trigger_faults(one)
+    )
 
 
 def _parsed(content: bytes) -> tuple[Any, Any]:
@@ -138,12 +149,12 @@ def _parsed(content: bytes) -> tuple[Any, Any]:
         text = content.decode()
         return yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
     except UnicodeDecodeError as error:
-        raise _Unusable(f"not UTF-8 at byte {error.start}") from error
+        raise _Unusable((f"not UTF-8 at byte {error.start}", 0)) from error
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise _Unusable(error.problem or "not YAML", line) from error
+        raise _Unusable((error.problem or "not YAML", line)) from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise _Unusable("not YAML") from error
+        raise _Unusable(("not YAML", 0)) from error
 
 
 def _line(node: Any, place: tuple[int | str, ...]) -> int:
@@ -167,13 +178,16 @@ def _inside(node: Any, part: int | str) -> Any:
 # --- triggers ------------------------------------------------------------------------------------------------
 
 
-def _trigger(said: TriggerFile, node: Any, number: int) -> Trigger:
-    patterns = {part: _read_pattern(said, name, part, node, number) for name, part in _FIELDS.items()}
+def _trigger(said: TriggerFile) -> Trigger:
+    patterns = {part: _compiled(text)[0] for name, part in _FIELDS.items() if (text := getattr(said, name)) is not None}
     age = None if said.min_age_seconds is None else timedelta(seconds=said.min_age_seconds)
-    trigger = Trigger(**patterns, min_age=age)
-    if fault := next(_unfit(trigger), ""):
-        raise _Unusable(f"triggers.{number}: {fault}", _line(node, ("triggers", number)))
-    return trigger
+    return Trigger(**patterns, min_age=age)
+
+
+def _trigger_faults(said: TriggerFile) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """Of its fields, or where each is well, of them together."""
+    found = tuple(((name,), rule) for name, part in _FIELDS.items() if (rule := _pattern_fault(said, name, part)))
+    return found or tuple(((), rule) for rule in _unfit(_trigger(said)))
 
 
 def _unfit(trigger: Trigger) -> Iterator[str]:
@@ -187,16 +201,12 @@ def _unfit(trigger: Trigger) -> Iterator[str]:
         yield "can never fire: only a pod has all of that"
 
 
-def _read_pattern(said: TriggerFile, name: str, part: str, node: Any, number: int) -> Pattern:
+def _pattern_fault(said: TriggerFile, name: str, part: str) -> str:
     text = getattr(said, name)
     if text is None:
-        return None
-    place = ("triggers", number, name)
+        return ""
     pattern, fault = _compiled(text)
-    fault = fault or next(_faults(part, pattern), "")
-    if fault:
-        raise _Unusable(f"triggers.{number}.{name}: {fault}", _line(node, place))
-    return pattern
+    return fault or next(_unusable(part, pattern), "")
 
 
 _FIELDS: Final[Mapping[str, str]] = {
@@ -213,7 +223,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {"status": STATUSES, "termination
 """Fields whose words are known: a pattern that hits none of them can never fire."""
 
 
-def _faults(part: str, pattern: Pattern) -> Iterator[str]:
+def _unusable(part: str, pattern: Pattern) -> Iterator[str]:
     yield from (f"fires on health: it hits {word}" for word in WELL.get(part, ()) if pattern.search(word))
     if part in _WORDS and not any(pattern.search(word) for word in _WORDS[part]):
         yield "can never fire: it hits no word that is ever seen there"

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 import yaml
 from cyclopts import Parameter
 
+from inquest.adapters.playbooks.reader import find_book_faults
 from inquest.adapters.yaml_fault import yaml_fault
 from inquest.cli.admin.lint_rules import UNCHECKED, LintFault, LintInput, find_faults, is_of_others
 from inquest.cli.exits import Exit
@@ -36,7 +37,7 @@ def lint(
     *files: Annotated[str, Parameter(allow_leading_hyphen=True)],
     output: Annotated[Literal["text", "json", "yaml"], Parameter(alias="-o")] = "text",
 ) -> int:
-    """Check Signals, Investigations, ActionTypes and RemediationWorkflows in YAML files, without a cluster.
+    """Check Signals, Investigations, ActionTypes, RemediationWorkflows and playbooks in YAML files, without a cluster.
 
     Objects of others are passed over. Exits with 0 where all can be applied and used, warnings or not, 1 where one
     cannot, 2 where a file cannot be read. CEL rules of the kinds are not checked: that is what
@@ -55,7 +56,7 @@ def lint(
         raise Misconfigured(
             "name a file with Signals, ActionTypes or RemediationWorkflows, or - for the standard input"
         )
-    found = find_faults(LintInput([one.body for one in written], _known_actions(), _is_secret))
+    found = find_faults(LintInput([one.body for one in written], _known_actions(), _is_secret, find_book_faults))
     if output == "text":
         print_lines(*(f"{_place(written, one)}: {_level(one)}{one.field}: {one.rule}" for one in found))
         print_warning(f"{_sum(written, found)}; {UNCHECKED}")

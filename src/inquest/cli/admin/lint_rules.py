@@ -70,6 +70,8 @@ class LintInput:
     """Action types that are there besides."""
     is_secret: Callable[[str], bool]
     """Whether a text holds what looks like a secret."""
+    playbook_faults: Callable[[object], Iterable[tuple[Path, str]]]
+    """What is wrong with a playbook, as field and rule."""
 
 
 def find_faults(given: LintInput) -> tuple[LintFault, ...]:
@@ -90,6 +92,9 @@ def _of_one(given: LintInput, number: int, body: object) -> Iterator[LintFault]:
         return
     if is_of_others(body):
         return
+    if _is_playbook(body):
+        yield from (LintFault(number, path, rule) for path, rule in given.playbook_faults(body))
+        return
     model = KINDS.get(str(body.get("kind")))
     if model is None:
         yield LintFault(number, ("kind",), f"must be one of {', '.join(KINDS)}{nearest(str(body.get('kind')), KINDS)}")
@@ -99,9 +104,21 @@ def _of_one(given: LintInput, number: int, body: object) -> Iterator[LintFault]:
     found = tuple(_schema(model, number, body))
     yield from found
     yield from (LintFault(number, path, "holds what looks like a secret") for path in _secrets(body, given.is_secret))
-    if not found:
-        rules = RULES.get(model.__name__, ())
-        yield from (fault for rule in rules for fault in rule(given, number, body["spec"]))
+    if isinstance(body.get("spec"), Mapping):
+        yield from (fault for rule in RULES.get(model.__name__, ()) for fault in _applied(rule, given, number, body))
+
+
+def _is_playbook(body: Json) -> bool:
+    """By its fields: a playbook is no object of Kubernetes."""
+    return "kind" not in body and "apiVersion" not in body and {"triggers", "investigation_steps"} & set(body) != set()
+
+
+def _applied(rule: Rule, given: LintInput, number: int, body: Json) -> tuple[LintFault, ...]:
+    """What a rule finds; nothing where the schema has already said why it cannot look."""
+    try:
+        return tuple(rule(given, number, body["spec"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ()
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

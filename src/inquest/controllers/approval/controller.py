@@ -21,7 +21,14 @@ from inquest.controllers.status import publish_status, redact_object
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.remediation.approval import ApprovalCheck, ApprovalInput, ApprovalStanding, check_approval, decided_at
+from inquest.core.remediation.approval import (
+    ApprovalCheck,
+    ApprovalInput,
+    ApprovalStanding,
+    check_approval,
+    decided_at,
+    outlived_approval,
+)
 from inquest.core.remediation.execution import digest_of_execution
 from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
 from inquest.ports.kubernetes import Access, Person
@@ -203,9 +210,7 @@ class ApprovalController:
         owned = any(ref.uid == inv.uid for ref in found.metadata.owner_references)
         is_open = found.status.phase in (None, ApprovalPhase.PENDING, ApprovalPhase.APPROVED)
         if owned and is_open and not found.status.consumed_by:
-            stand = ApprovalCheck(
-                ApprovalStanding.VOIDED, "the investigation has ended", VoidReason.INVESTIGATION_CANCELLED
-            )
+            stand = outlived_approval(inv.status.reason, inv.status.sub_reason, inv.status.message or "")
             await self.settle(
                 RequestState(found, stand, found.spec.decided_by or "", decided_at(raw)), await self.ports.now()
             )

@@ -38,21 +38,31 @@ from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, Fa
 from inquest.core.case.journal import load_fact
 from inquest.core.remediation.effectiveness import (
     LOOK_BACK,
+    NOT_KNOWN,
     Assessment,
     Component,
     EffectView,
+    HealthBefore,
     Timing,
     Windows,
     assess_effect,
+    failed_ends,
     health_score,
     is_custom,
     look_windows,
     symptoms_of,
 )
 from inquest.core.remediation.guards import GuardResult, check_guards, guard_undo
-from inquest.core.remediation.job import TargetLock, clean_up_is_due, dropped_parameters, job_of, lock_on, target_fault
+from inquest.core.remediation.job import (
+    TargetLock,
+    clean_up_is_due,
+    dropped_parameters,
+    health_before,
+    job_of,
+    lock_on,
+    target_fault,
+)
 from inquest.core.remediation.job_result import JobOutcome, job_outcome
-from inquest.core.remediation.proposal import health_before
 from inquest.core.reporting import notices
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
 from inquest.ports.kubernetes import Json
@@ -130,7 +140,7 @@ class ExecutionController:
             # Its status is written once before anything runs: what cannot say what it does is not begun.
             return StatusUpdate({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=1))
         self.ports.must_hold()
-        wanted = job_of(found, namespace=self.ports.execution_namespace, health=await self._health(found, now))
+        wanted = job_of(found, namespace=self.ports.execution_namespace, before=await self._before(found, now))
         try:
             made = await self.ports.status.create(JOB, self._sealed(wanted))
         except AlreadyExists:
@@ -197,14 +207,16 @@ class ExecutionController:
             "dropped_parameters": dropped_parameters(found.spec),
             "pre_spec_hash": before or None,
             **_UNBLOCKED,
-            "effectiveness": found.status.effectiveness if fared is None else Effectiveness(health_before=fared),
+            "effectiveness": Effectiveness(health_before=fared.score, ends_before=fared.ends)
+            if fared != NOT_KNOWN
+            else found.status.effectiveness,
         }
         verdicts = {"TargetLocked": true("Locked"), "JobCreated": true(how), "JobComplete": unknown("InProgress")}
         return StatusUpdate(
             changes, verdicts, ("JobCreated", f"Job {meta['namespace']}/{meta['name']}", False), JOB_POLL
         )
 
-    async def _health(self, found: WorkflowExecution, now: datetime) -> float | None:
+    async def _before(self, found: WorkflowExecution, now: datetime) -> HealthBefore:
         """How the target fared right before the run: an undo is due where it fares worse afterwards (resources, 8.2).
 
         What cannot be read is not known, and holds nothing up.
@@ -214,9 +226,11 @@ class ExecutionController:
             shown = await self._target(target)
             pods = await self._pods(target, shown)
         except InquestError:
-            return None
-        known = bool(shown) and pods is not None
-        return health_score(target.kind, shown, pods or (), now - LOOK_BACK) if known else None
+            return NOT_KNOWN
+        if not shown or pods is None:
+            return NOT_KNOWN
+        since = now - LOOK_BACK
+        return HealthBefore(health_score(target.kind, shown, pods, since), failed_ends(pods, since))
 
     # --- Running -------------------------------------------------------------------------------------------------
 
@@ -346,6 +360,7 @@ class ExecutionController:
             kind=target.kind,
             target=None if context.deleted else shown,
             pods=await self._pods(target, shown),
+            ended_before=when.ends_before,
             post_hash=found.status.post_spec_hash or "",
             current_hash=context.spec_hash,
             resolved_at=await self._resolved_at(inv),

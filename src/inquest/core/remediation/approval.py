@@ -22,7 +22,7 @@ from inquest.api.catalogue import Execution
 from inquest.api.findings import AlternativeWorkflow, Claim, ClaimVerdict
 from inquest.api.names import approval_name
 from inquest.api.refs import ObjectRef, PinnedTarget
-from inquest.api.types import ApprovalPhase, Decision, VoidReason
+from inquest.api.types import ApprovalPhase, Decision, Reason, SubReason, VoidReason
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.policy import Ruling, confidence_level
 from inquest.core.remediation.preview import MAX_PREVIEW
@@ -259,6 +259,18 @@ ApprovalRule = Callable[[ApprovalInput], ApprovalCheck | None]
 def check_approval(view: ApprovalInput) -> ApprovalCheck:
     """The first check that fails decides; none does: the approval may be used, once."""
     return next((found for check in APPROVAL_CHECKS if (found := check(view))), ApprovalCheck(ApprovalStanding.STANDS))
+
+
+def outlived_approval(reason: Reason | None, sub_reason: SubReason | None, message: str) -> ApprovalCheck:
+    """What an unused request is once its case has ended so: what ended the case, where that was the request itself."""
+    if reason is Reason.APPROVAL_EXPIRED:
+        return ApprovalCheck(ApprovalStanding.EXPIRED, message)
+    if reason is not Reason.APPROVAL_VOIDED:
+        why = "the investigation has ended"
+        return ApprovalCheck(ApprovalStanding.VOIDED, why, VoidReason.INVESTIGATION_CANCELLED)
+    # Only a right that was lost since voids what was decided without a word of its own.
+    void = next((one for one in VoidReason if str(one) == sub_reason), VoidReason.APPROVER_NOT_ALLOWED)
+    return ApprovalCheck(ApprovalStanding.VOIDED, message, void)
 
 
 def check_overtaken(view: ApprovalInput) -> ApprovalCheck | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from inquest.api.execution import MAX_ENDS
 from inquest.api.types import EffectivenessReason, Resolution
 from inquest.core.evidence.evidence import Json
 
@@ -24,6 +25,8 @@ HEALTHY: Final = 0.7
 """From here on a firing alert is given time to decay, and below it the target is not well."""
 KILLED_AGAIN: Final = 0.25
 """Health of a target of which a container was killed for its memory after the run."""
+ENDED_AGAIN: Final = 0.4
+"""Health of a target of which a container ended after the run as it did before."""
 
 POD_OWNERS: Final = frozenset(
     {"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"}
@@ -69,6 +72,18 @@ def is_custom(api_version: str) -> bool:
 
 
 @dataclass(frozen=True)
+class HealthBefore:
+    """How a target fared right before a run."""
+
+    score: float | None = None
+    ends: tuple[str, ...] = ()
+    """As `failed_ends` writes them."""
+
+
+NOT_KNOWN: Final = HealthBefore()
+
+
+@dataclass(frozen=True)
 class Component:
     """One part of the score; assessed without a score where the question does not arise."""
 
@@ -101,6 +116,8 @@ class EffectView:
     target: Json | None
     """None: deleted."""
     pods: tuple[Json, ...] | None = None
+    ended_before: tuple[str, ...] = ()
+    """How its containers ended before the run, as `failed_ends` writes it."""
     executed: bool = True
     post_hash: str = ""
     current_hash: str = ""
@@ -186,6 +203,8 @@ def _unwell(health: float | None, score: float | None) -> str:
         return "its pods crash or are not ready"
     if health <= KILLED_AGAIN:
         return "a container was OOMKilled again"
+    if health <= ENDED_AGAIN:
+        return "a container ended again for the reason for which it ended before"
     return "not all of its pods are ready" if (score or 0.0) < HEALTHY else ""
 
 
@@ -268,10 +287,13 @@ def _health(view: EffectView) -> Component:
         return Component(assessed=True, score=0.0)
     if view.now < view.windows.check_after or (view.kind in POD_OWNERS and view.pods is None):
         return NOT_ASSESSED
-    return Component(assessed=True, score=health_score(view.kind, view.target, view.pods or (), view.ended_at))
+    score = health_score(view.kind, view.target, view.pods or (), view.ended_at, view.ended_before)
+    return Component(assessed=True, score=score)
 
 
-def health_score(kind: str, target: Json | None, pods: Sequence[Json], since: datetime) -> float | None:
+def health_score(
+    kind: str, target: Json | None, pods: Sequence[Json], since: datetime, ended_before: Sequence[str] = ()
+) -> float | None:
     """The first situation that fits; None for a kind that owns no pods."""
     if kind not in POD_OWNERS:
         return None
@@ -284,7 +306,8 @@ def health_score(kind: str, target: Json | None, pods: Sequence[Json], since: da
         (any(_crash_loops(pod) for pod in living), 0.0),
         (ready == 0, 0.0),
         (ready < wanted, 0.5),
-        (any(end.get("reason") == "OOMKilled" for end in _ends(living, since)), KILLED_AGAIN),
+        (any(end.get("reason") == "OOMKilled" for _, end in _ends(living, since)), KILLED_AGAIN),
+        (not set(ended_before).isdisjoint(failed_ends(living, since)), ENDED_AGAIN),
         (any(True for _ in _ends(living, since)), 0.75),
     )
     return next((score for holds, score in situations if holds), 1.0)
@@ -319,13 +342,23 @@ def _crash_loops(pod: Json) -> bool:
     return "CrashLoopBackOff" in waiting
 
 
-def _ends(pods: Iterable[Json], since: datetime) -> Iterator[Mapping[str, Any]]:
-    """Runs of containers that ended after the remedy; each stands for a restart."""
+def failed_ends(pods: Iterable[Json], since: datetime) -> tuple[str, ...]:
+    """Container, reason and exit code of ends since then that were no success; each once."""
+    ends = (f"{name} {end.get('reason') or '-'} {end['exitCode']}" for name, end in _ends(pods, since) if _failed(end))
+    return tuple(sorted(set(ends)))[:MAX_ENDS]
+
+
+def _failed(end: Mapping[str, Any]) -> bool:
+    return bool(end.get("exitCode"))
+
+
+def _ends(pods: Iterable[Json], since: datetime) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Runs of containers that ended since then, by the container's name; each stands for a restart."""
     for pod in pods:
         for one in _containers(pod):
             end = (one.get("lastState") or {}).get("terminated") or {}
             if end.get("finishedAt") and datetime.fromisoformat(end["finishedAt"]) > since:
-                yield end
+                yield str(one.get("name")), end
 
 
 def _alert(view: EffectView) -> Component:

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from inquest.api.base import timedelta_from_duration
 from inquest.api.catalogue import Execution
-from inquest.api.execution import ExecutionSpec, PinnedWorkflow, WorkflowExecution
+from inquest.api.execution import MAX_ENDS, ExecutionSpec, PinnedWorkflow, WorkflowExecution
 from inquest.api.names import (
     CATALOGUE_ID_LABEL,
+    ENDS_ANNOTATION,
     EXECUTION_LABEL,
     FINGERPRINT_LABEL,
     HEALTH_ANNOTATION,
@@ -27,6 +28,7 @@ from inquest.api.names import (
 )
 from inquest.api.refs import TargetRef
 from inquest.core.evidence.evidence import Json
+from inquest.core.remediation.effectiveness import NOT_KNOWN, HealthBefore
 from inquest.core.remediation.job_result import CONTAINER, job_outcome
 from inquest.core.remediation.proposal import Manifest
 from inquest.core.selection.parameters import TARGET_PREFIX, target_parameters
@@ -36,6 +38,7 @@ SCRATCH: Final = "/tmp"
 SCRATCH_LIMIT: Final = "256Mi"
 DEPENDENCIES: Final = "/run/inquest"
 TARGET_STRING: Final = re.compile(r"[^/]+/[^/]+(/[^/]+)?")
+_END: Final = re.compile(r"[a-z0-9-]{1,63} [A-Za-z-]{1,100} -?\d{1,10}")
 
 _CONTAINER_SECURITY: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
@@ -55,8 +58,8 @@ def target_fault(target: TargetRef) -> str:
     return "" if TARGET_STRING.fullmatch(text) else f"{text!r} is neither namespace/Kind/name nor Kind/name"
 
 
-def job_of(execution: WorkflowExecution, *, namespace: str, health: float | None = None) -> Manifest:
-    """The Job of an execution; its name is the lock on the target. `health`: of the target right before, 0 to 1."""
+def job_of(execution: WorkflowExecution, *, namespace: str, before: HealthBefore = NOT_KNOWN) -> Manifest:
+    """The Job of an execution; its name is the lock on the target, and it keeps how that fared `before`."""
     spec, target = execution.spec, target_string(execution.spec.target)
     labels = _job_labels(execution)
     return {
@@ -66,7 +69,7 @@ def job_of(execution: WorkflowExecution, *, namespace: str, health: float | None
             "name": job_name(target),
             "namespace": namespace,
             "labels": labels,
-            "annotations": {TARGET_ANNOTATION: target} | ({} if health is None else {HEALTH_ANNOTATION: str(health)}),
+            "annotations": {TARGET_ANNOTATION: target, **_kept(before)},
         },
         "spec": {
             "backoffLimit": 0,
@@ -77,6 +80,19 @@ def job_of(execution: WorkflowExecution, *, namespace: str, health: float | None
             "template": _pod_template(execution, labels),
         },
     }
+
+
+def _kept(before: HealthBefore) -> dict[str, str]:
+    score = {} if before.score is None else {HEALTH_ANNOTATION: str(before.score)}
+    return score | ({ENDS_ANNOTATION: ",".join(before.ends)} if before.ends else {})
+
+
+def health_before(made: Json) -> HealthBefore:
+    """What `job_of` kept; nothing where it was not known, or is not what was written."""
+    found = (made.get("metadata") or {}).get("annotations") or {}
+    score, ends = str(found.get(HEALTH_ANNOTATION) or ""), str(found.get(ENDS_ANNOTATION) or "").split(",")
+    known = float(score) if re.fullmatch(r"0(?:\.\d{1,17})?|1(?:\.0)?", score) else None
+    return HealthBefore(known, tuple(one for one in ends if _END.fullmatch(one))[:MAX_ENDS])
 
 
 def job_env(execution: WorkflowExecution) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,10 +12,9 @@ from typing import Any
 from inquest.api.approval import UndoPin
 from inquest.api.base import ObjectMeta, OwnerReference
 from inquest.api.execution import PinnedWorkflow
-from inquest.api.names import HEALTH_ANNOTATION, child_labels
+from inquest.api.names import child_labels
 from inquest.api.refs import PinnedTarget, TargetRef, WorkflowPin
 from inquest.api.types import UndoWhen, VoidReason
-from inquest.core.evidence.evidence import Json
 
 Manifest = dict[str, Any]
 
@@ -172,9 +170,3 @@ def child_metadata(parent: ParentCase, name: str, finalizers: tuple[str, ...] = 
 
 def time_of(text: str) -> datetime:
     return datetime.fromisoformat(text)
-
-
-def health_before(made: Json) -> float | None:
-    """What `job` kept of the target's health; None where it was not known, or is no score."""
-    said = str(((made.get("metadata") or {}).get("annotations") or {}).get(HEALTH_ANNOTATION) or "")
-    return float(said) if re.fullmatch(r"0(?:\.\d{1,17})?|1(?:\.0)?", said) else None

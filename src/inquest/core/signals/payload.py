@@ -161,10 +161,10 @@ def texts_of(alert: Json, field: str) -> dict[str, str]:
 
 
 def time_of(found: object, field: str) -> datetime:
-    """A time of RFC 3339, in whole seconds. Fault."""
+    """A time of RFC 3339, in whole seconds; one without a zone is UTC. Fault."""
     try:
         at = datetime.fromisoformat(found) if isinstance(found, str) else None
-        at = at.astimezone(UTC).replace(microsecond=0) if at is not None and at.tzinfo else None
+        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).replace(microsecond=0) if at else None
     except (ValueError, OverflowError):
         at = None
     if at is None or at.year not in YEARS:
