@@ -202,7 +202,7 @@ def _teller(settings: Settings, notifier: Notifier, redactor: ObservedRedactor) 
             log.info("policy", reason=reason, detail=message)
             return
         log.error("policy", reason=reason, detail=message)
-        await notifier.event(pod, reason, redactor.text(message), warning=True)
+        await notifier.event(pod, reason, redactor.published(message), warning=True)
 
     return tell
 

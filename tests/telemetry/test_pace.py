@@ -44,7 +44,7 @@ class Shown(InvestigationController):
     def __init__(self, clock: HandClock, failing: bool = False) -> None:
         self.clock, self.notifier, self.failing = clock, Told(), failing
         self.moments: list[float] = []
-        redactor = SimpleNamespace(text=seal, strings=seal)
+        redactor = SimpleNamespace(strings=seal, published=seal)
         ports: Any = SimpleNamespace(clock=clock, redactor=redactor, notifier=self.notifier, settings=None)
         super().__init__(ports, admitted)
 

@@ -220,6 +220,9 @@ class ObservedRedactor:
     def strings(self, data: T) -> Redacted[T]:
         return self._redactor.strings(data)
 
+    def published(self, data: T) -> Redacted[T]:
+        return self._redactor.published(data)
+
 
 def _count_marks(rule: str, before: int, after: str) -> None:
     REDACTIONS.labels(rule).inc(max(0, after.count(MARK) - before))

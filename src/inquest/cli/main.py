@@ -17,7 +17,7 @@ def main() -> None:
     """Do what the words of this process say; a fault that a person can mend is one line."""
     # What a command prints is for whoever called it: the log goes to the other stream (`run` has its own).
     redactor = Redactor()
-    set_up_logging(level="warning", form="text", redact=lambda text: redactor.text(text).value)
+    set_up_logging(level="warning", form="text", redact=lambda text: redactor.published(text).value)
     try:
         sys.exit(_done(sys.argv[1:]))
     except InquestError as error:

@@ -15,7 +15,7 @@ from inquest.controllers.ports import ControllerPorts
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Forbidden, Invalid, NeedsPerson
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.ports.process import Clock, Redactor
+from inquest.ports.process import Clock
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -62,9 +62,13 @@ class ProgressPace:
         self._written.pop(place, None)
 
 
-def redact_object(redactor: Redactor, obj: Json) -> Redacted[Json]:
+Gate = Callable[[Json], Redacted[Json]]
+"""What strings pass: `strings` or `published` of a redactor."""
+
+
+def redact_object(gate: Gate, obj: Json) -> Redacted[Json]:
     """An object to be written: its body redacted, names and references exact: a changed one names nothing."""
-    clean = redactor.strings({key: value for key, value in obj.items() if key not in FRAME})
+    clean = gate({key: value for key, value in obj.items() if key not in FRAME})
     body = {key: _with_references(obj[key], value) for key, value in clean.value.items()}
     return clean.carried({key: body.get(key, value) for key, value in obj.items()})
 
@@ -97,7 +101,7 @@ async def publish_status(
     there = found.status.conditions or initial_conditions(kind.kind, generation=generation, now=now)
     conditions = set_conditions(there, kind.kind, verdicts, generation=generation, now=now)
     updated = found.status.model_copy(update={**changes, "conditions": conditions, "observed_generation": generation})
-    obj = redact_object(ports.redactor, _object(kind, found, _without(fit(updated).to_object(), leave_out)))
+    obj = redact_object(ports.redactor.published, _object(kind, found, _without(fit(updated).to_object(), leave_out)))
     # Compared as it is written: the redacted form of a text differs from the text at every look.
     if obj.value["status"] == _without(found.status.to_object(), leave_out):
         return None
@@ -122,7 +126,7 @@ async def _publish_least(
     settled = {key: there[key] for key in SETTLED if key in there}
     forms += [minimal_status(settled, refused) | told] if kind.kind in TOLD_ANEW else []
     for form in forms[-most:]:
-        least = redact_object(ports.redactor, _object(kind, found, form))
+        least = redact_object(ports.redactor.published, _object(kind, found, form))
         if least.value["status"] == there:
             return None
         try:

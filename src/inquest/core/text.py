@@ -71,9 +71,14 @@ def make_visible(text: str) -> str:
 
 def without_colours(text: str) -> str:
     """The text without the control sequences of a terminal."""
-    if not _CONTROLS.search(text):
+    if not has_character(_CONTROLS, text):
         return text
     return "".join(_COLOURS.sub("", piece) for piece in _cut_at_sequences(text))
+
+
+def has_character(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether a pattern of one character is in a text, looked for piece by piece."""
+    return any(pattern.search(text, at, at + PIECE) for at in range(0, len(text), PIECE))
 
 
 def _cut_at_sequences(text: str) -> Iterator[str]:

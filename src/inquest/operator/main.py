@@ -31,7 +31,9 @@ async def operate(
 ) -> None:
     """Run until SIGTERM or SIGINT; a second one is a crash like any other. A change of the file is noticed."""
     redactor = Redactor(settings.secrets(), env_values=settings.redaction.env_values)
-    set_up_logging(level=settings.log_level, form=settings.log_format, redact=lambda text: redactor.text(text).value)
+    set_up_logging(
+        level=settings.log_level, form=settings.log_format, redact=lambda text: redactor.published(text).value
+    )
     stop = stop_signal()
     send_the_rest = tracing.set_up(settings.telemetry, version=__version__, instance=settings.replica)
     try:

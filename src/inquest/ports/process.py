@@ -26,6 +26,10 @@ class Redactor(Protocol):
         """Redact every string leaf of JSON-like data by the text rules alone; keys and shape stay."""
         ...
 
+    def published(self, data: T) -> Redacted[T]:
+        """As `strings`, and stricter: for statuses, events, notices and the log."""
+        ...
+
 
 class Policy(Protocol):
     """OPA. Never raises: what went wrong is in the answer, and a faulty answer means approval."""

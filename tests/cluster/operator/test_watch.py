@@ -41,6 +41,9 @@ class Redactor:
     def strings(self, data: T) -> Redacted[T]:
         return seal(data)
 
+    def published(self, data: T) -> Redacted[T]:
+        return seal(data)
+
 
 def signal(name: str) -> Json:
     return proposal("Signal") | {"metadata": {"name": name}}

@@ -43,7 +43,7 @@ class World:
         self.told: list[Notice] = []
         self.replica = "r"
         self.clock = SimpleNamespace(monotonic=lambda: self.seconds)
-        self.redactor = SimpleNamespace(text=seal, strings=seal)
+        self.redactor = SimpleNamespace(strings=seal, published=seal)
         self.settings = SimpleNamespace(
             limits=SimpleNamespace(queue_timeout=timedelta(hours=1)), status_max_bytes=65_536
         )

@@ -575,7 +575,7 @@ async def test_names_are_written_exactly_and_texts_are_not() -> None:
         "spec": {"signalRef": {"name": KEY_LIKE}, "text": f"key {KEY_LIKE}"},
     }
 
-    found = redact_object(Redactor(), obj).value
+    found = redact_object(Redactor().strings, obj).value
 
     assert found["metadata"]["name"] == found["spec"]["signalRef"]["name"] == KEY_LIKE
     assert KEY_LIKE not in found["spec"]["text"]

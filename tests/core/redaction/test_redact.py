@@ -383,6 +383,13 @@ def test_json_in_is_json_out(value: Any, indent: int | None) -> None:
     assert type(json.loads(text)) is type(value)
 
 
+def test_json_of_which_an_escape_hides_a_secret_across_its_parts_is_withheld_as_json() -> None:
+    text = redacted(json.dumps({"": "\x1b]", "\x07secret: ": None}))
+
+    assert json.loads(text) == {"withheld": WITHHELD}
+    assert text == redacted(text)
+
+
 @settings(max_examples=300)
 @given(JSON)
 def test_objects_are_redacted_once(value: Any) -> None:

@@ -198,7 +198,9 @@ class ApprovalController:
             "resourceVersion": found.metadata.resource_version,
         }
         patch = {"metadata": meta, "status": {"consumedBy": execution_uid}}
-        await self.ports.status.swap(APPROVAL, redact_object(self.ports.redactor, patch), manager="inquest-approval")
+        await self.ports.status.swap(
+            APPROVAL, redact_object(self.ports.redactor.strings, patch), manager="inquest-approval"
+        )
 
     async def close(self, inv: Investigation) -> None:
         """The case has ended: a request that nobody decided, or that was never used, is void."""

@@ -225,7 +225,7 @@ class CatalogueController:
         name = found.spec.action_type
         left = _active(await self._naming(name))
         text = f"ActionType {name} is gone, and was in use by {_listed(left or [found])}"
-        await self.ports.notifier.event(found.to_object(), "InUse", self.ports.redactor.text(text), warning=True)
+        await self.ports.notifier.event(found.to_object(), "InUse", self.ports.redactor.published(text), warning=True)
         try:
             await self.sweep()
         except Unavailable as error:

@@ -428,7 +428,7 @@ class ExecutionController:
             return
         if change.event:
             reason, message, warning = change.event
-            text = self.ports.redactor.text(message)
+            text = self.ports.redactor.published(message)
             await self.ports.notifier.event(found.to_object(), reason, text, warning=warning)
         self.ports.offer(INVESTIGATION, found.namespace, found.spec.investigation_ref.name, "")
 
@@ -494,7 +494,7 @@ class ExecutionController:
         return look_windows(ended, timing, gitops=gitops, by_operator=custom, proactive=proactive)
 
     def _sealed(self, obj: Json) -> Any:
-        return redact_object(self.ports.redactor, obj)
+        return redact_object(self.ports.redactor.strings, obj)
 
 
 def _is_too_old(found: WorkflowExecution, now: datetime) -> bool:

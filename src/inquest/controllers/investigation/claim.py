@@ -161,7 +161,7 @@ class Ownership:
             "uid": found.uid,
             "resourceVersion": found.metadata.resource_version,
         }
-        patch = redact_object(self.ports.redactor, {"metadata": meta, "status": status})
+        patch = redact_object(self.ports.redactor.strings, {"metadata": meta, "status": status})
         written = await self.ports.status.swap(INVESTIGATION, patch, manager=OWNER_FIELD_MANAGER)
         return Investigation.from_object(written)
 

@@ -434,7 +434,7 @@ class InvestigationController:
         if said is None:
             self._hindrances.pop(place, None)
             return
-        text = self.ports.redactor.text(message or said[1])
+        text = self.ports.redactor.published(message or said[1])
         self._hindrances[place] = shown = f"{said[0]}: {text.value}"[:1024]
         if inv.status.message != shown:
             await self.ports.notifier.event(inv.to_object(), said[0], text, warning=True)
@@ -607,7 +607,7 @@ class InvestigationController:
         if before.phase is not work.case.phase or not self.pace.due_in(place):
             await self._publish(work)
         for said in case_events(work.case):
-            text = self.ports.redactor.text(said.message)
+            text = self.ports.redactor.published(said.message)
             await self.ports.notifier.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
 
     async def _notify(
@@ -686,7 +686,7 @@ class InvestigationController:
             return
         self._refusals[place] = refused[0]
         if before != refused[0]:
-            text = self.ports.redactor.text(f"nothing is done while this lasts: {refused[0]}")
+            text = self.ports.redactor.published(f"nothing is done while this lasts: {refused[0]}")
             await self.ports.notifier.event(inv.to_object(), "StatusRefused", text, warning=True)
 
     def _unknown_model(self, inv: Investigation) -> dict[str, ConditionValue]:
@@ -780,7 +780,7 @@ class InvestigationController:
             "completed_at": now,
         }
         await publish_status(self.ports, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
-        text = self.ports.redactor.text(str(error))
+        text = self.ports.redactor.published(str(error))
         await self.ports.notifier.event(inv.to_object(), error.reason, text, warning=True)
         log.error("journal not usable", reason=error.reason, investigation=inv.name, fault=str(error))
         return None

@@ -67,7 +67,7 @@ class Effects:
             raise Tampered(f"{name} says something else than what was ruled on")
         if asks_less(made.spec, asking):
             raise Tampered(f"{name} asks fewer people, others, or for longer, than the settings say")
-        event = self.ports.redactor.text(f"until {made.spec.expires_at.isoformat()}")
+        event = self.ports.redactor.published(f"until {made.spec.expires_at.isoformat()}")
         await self.ports.notifier.event(made.to_object(), "ApprovalCreated", event)
         escalates = earlier.escalates_at if earlier else chosen.escalates_at(now, made.spec.expires_at)
         return facts.ApprovalRequested(name, made.uid, digest, made.spec.expires_at, now, escalates)
@@ -149,7 +149,7 @@ class Effects:
     async def _create(self, kind: ResourceKind, name: str, body: Json, work: CaseWork) -> Json:
         """Create, or adopt what stands there if it is this case's; anything else fails closed."""
         try:
-            return await self.ports.status.create(kind, redact_object(self.ports.redactor, body))
+            return await self.ports.status.create(kind, redact_object(self.ports.redactor.strings, body))
         except AlreadyExists:
             found = await self.ports.status.read(kind, name, work.parent.namespace)
         if kind is EXECUTION and WorkflowExecution.from_object(found).spec != WorkflowExecution.from_object(body).spec:

@@ -209,7 +209,7 @@ class SignalController:
         meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
         patch = self._sealed({"metadata": meta, "status": status})
         await self.ports.status.swap(SIGNAL, patch, manager=FIELD_MANAGER)
-        await self.ports.notifier.event(obj, "SignalFailed", self.ports.redactor.text(message), warning=True)
+        await self.ports.notifier.event(obj, "SignalFailed", self.ports.redactor.published(message), warning=True)
         return None
 
     # --- triage ---------------------------------------------------------------------------------------------
@@ -448,7 +448,7 @@ class SignalController:
             if not _is_made_for(created, found):
                 return await self._foreign(found, name, case_lease_name(seen.fingerprint))
         await self.ports.notifier.event(
-            created, "InvestigationCreated", self.ports.redactor.text(f"for Signal {found.name}")
+            created, "InvestigationCreated", self.ports.redactor.published(f"for Signal {found.name}")
         )
         told = "; ".join(filter(None, (f"{name} investigates it", earlier_answer(seen))))
         return TriageDecision(SignalPhase.ACCEPTED, "Accepted", told)
@@ -735,10 +735,12 @@ class SignalController:
 
     async def _announce(self, found: Signal, phase: SignalPhase, message: str) -> None:
         reason, warning = EVENTS[phase]
-        await self.ports.notifier.event(found.to_object(), reason, self.ports.redactor.text(message), warning=warning)
+        await self.ports.notifier.event(
+            found.to_object(), reason, self.ports.redactor.published(message), warning=warning
+        )
 
     def _sealed(self, obj: Json) -> Redacted[Json]:
-        return redact_object(self.ports.redactor, obj)
+        return redact_object(self.ports.redactor.strings, obj)
 
     def _rules(self) -> TriageRules:
         chosen = self.ports.settings.triage

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from inquest.core.redaction.mask import MARK
+from inquest.core.redaction.mask import MARK, WITHHELD
 
 Walk = Callable[[Any], Any]
 """An object redacted by its structure; shape and keys stay."""
@@ -41,6 +41,23 @@ def in_json(text: str, walk: Walk) -> str | None:
     start = text.index(body[0])
     new = _spliced_json(body, value, redacted) if faithful else _dumped(redacted, like=body)
     return text[:start] + new + text[start + len(body) :]
+
+
+def still_json(before: str, after: str) -> str:
+    """What became of a text; where it was JSON and is none now, a mark alone: what was masked spans its parts."""
+    if after == before or not _is_json(before) or _is_json(after):
+        return after
+    return json.dumps([WITHHELD] if before.lstrip().startswith("[") else {"withheld": WITHHELD})
+
+
+def _is_json(text: str) -> bool:
+    if text.strip()[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _parsed(body: str) -> tuple[Any, bool]:

@@ -10,6 +10,7 @@ import zlib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from math import log2
 from typing import Final
 
@@ -140,12 +141,58 @@ def _public_spans(text: str) -> list[_Span]:
 
 
 def _is_random(text: str, start: int, run: str) -> bool:
-    if len(run) < _MIN_OPAQUE or run.count("/") > len(run) / 16 or _DIGEST.match(run) or _PUBLIC_KEY.match(run):
+    if len(run) < _MIN_OPAQUE or _is_path(run) or _DIGEST.match(run) or _PUBLIC_KEY.match(run):
         return False
-    kinds = Counter("d" if c.isdigit() else "u" if c.isupper() else "l" if c.islower() else "o" for c in run)
+    kinds = Counter(map(_kind, run))
     if kinds["d"] < 3 or kinds["u"] < 4 or kinds["l"] < 4 or _entropy(run) < _MIN_ENTROPY:
         return False
     return not _DIGEST_BEFORE.search(text, max(0, start - 8), start)
+
+
+def without_tokens(text: str) -> str:
+    """The text without anything that looks like a token: stricter than what a model reads, for what all may read."""
+    public = _public_spans(text)
+    pieces = (span for run in find_runs(text) if not _is_in(public, run[0]) for span in _between_slashes(text, *run))
+    return replace_spans(text, (span for span in pieces if _looks_like_token(text, *span)))
+
+
+def _between_slashes(text: str, start: int, end: int) -> Iterator[_Span]:
+    at = start
+    run = text[start:end]
+    for piece in run.split("/" if _is_path(run) or _names_something(run) else None):
+        yield at, at + len(piece)
+        at += len(piece) + 1
+
+
+def _is_path(run: str) -> bool:
+    """Base64 has a slash now and then, a path has one for each word."""
+    return run.count("/") > len(run) / 16
+
+
+def _names_something(run: str) -> bool:
+    """Whether a part between slashes is a name or a uid: in a token letters of both cases come soon."""
+    return any(len(part) >= _NAME and (part == part.lower() or part == part.upper()) for part in run.split("/"))
+
+
+_NAME: Final = 8
+
+
+_MIN_TURNS: Final = 0.4
+"""Of neighbours, how many are of different kinds: two thirds in a token, a third in a name of several words."""
+
+
+def _looks_like_token(text: str, start: int, end: int) -> bool:
+    piece = text[start:end]
+    if end - start < SHORTEST_RUN or _HEX.fullmatch(piece) or _DIGEST.match(piece) or _PUBLIC_KEY.match(piece):
+        return False
+    kinds = "".join(map(_kind, piece))
+    turns = sum(one != other for one, other in pairwise(kinds))
+    is_mixed = all(kinds.count(kind) > 1 for kind in "dul") and turns >= _MIN_TURNS * (len(piece) - 1)
+    return is_mixed and not _DIGEST_BEFORE.search(text, max(0, start - 8), start)
+
+
+def _kind(sign: str) -> str:
+    return "d" if sign.isdigit() else "u" if sign.isupper() else "l" if sign.islower() else "o"
 
 
 def _entropy(token: str) -> float:

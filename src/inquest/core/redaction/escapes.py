@@ -13,7 +13,7 @@ from html import unescape
 from typing import Final
 
 from inquest.core.redaction.mask import find_places
-from inquest.core.text import INVISIBLE, PIECE, without_colours
+from inquest.core.text import INVISIBLE, PIECE, has_character, without_colours
 
 _LAYERS: Final = 4
 """How often colours may stand inside colours, and escapes inside escapes."""
@@ -53,7 +53,7 @@ _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 def _seen(text: str) -> str:
     """Without controls, joiners, marks of direction and accents that stand by themselves."""
-    if text.isascii() and not _CONTROL.search(text):
+    if text.isascii() and not has_character(_CONTROL, text):
         return text
     return "".join(_UNSEEN.sub("", piece) for piece in _pieces(text.replace("\r\n", "\n")))
 
@@ -108,6 +108,6 @@ FORMS: Final[tuple[Callable[[str], str], ...]] = (_struck, _seen, _unescaped)
 
 def differing_positions(text: str) -> Iterator[int]:
     """Positions at which one of the forms may differ from the text."""
-    if not text.isascii() or _CONTROL.search(text):
+    if not text.isascii() or has_character(_CONTROL, text):
         yield from (match.start() for match in _UNSEEN.finditer(text))
     yield from (at for sign in _ESCAPES for at in find_places(sign, text))

@@ -20,8 +20,15 @@ from pydantic import BaseModel
 
 from inquest.core.redaction import structure
 from inquest.core.redaction.credentials import RULES, without_shapes
-from inquest.core.redaction.documents import in_fragments, in_json, in_yaml
-from inquest.core.redaction.encoded import decode_token, find_runs, may_hide, without_opaque, without_percent
+from inquest.core.redaction.documents import in_fragments, in_json, in_yaml, still_json
+from inquest.core.redaction.encoded import (
+    decode_token,
+    find_runs,
+    may_hide,
+    without_opaque,
+    without_percent,
+    without_tokens,
+)
 from inquest.core.redaction.escapes import FORMS, differing_positions, strip_colours
 from inquest.core.redaction.keys import is_harmless, is_sensitive
 from inquest.core.redaction.keyvalues import hints_in, lower_plain, without_blocks, without_values
@@ -68,6 +75,14 @@ class Redactor:
         leaves = StringRules(_remembered(self._guarded), self._known.without)
         return seal(cast(T, _each_string(data, leaves)))
 
+    def published(self, data: T) -> Redacted[T]:
+        """As `strings`, and stricter: what looks like a token goes too, for all who may read an object may read it."""
+        leaves = StringRules(_remembered(self._published), self._known.without)
+        return seal(cast(T, _each_string(data, leaves)))
+
+    def _published(self, text: str) -> str:
+        return without_tokens(self._guarded(text))
+
     def _guarded(self, text: str) -> str:
         try:
             return self._settled(writable(text))
@@ -83,7 +98,7 @@ class Redactor:
         for form in FORMS:
             other = form(done)
             found = done if other == done else self._in_form(other, level)
-            done = done if found == other else found
+            done = done if found == other else still_json(done, found)
         return done if strip_colours(done) == done else done.translate(_NO_ESCAPES)
 
     def _in_form(self, text: str, level: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from inquest.core.redaction.keys import is_harmless, is_sensitive, says_passwords
+from inquest.core.redaction.keyvalues import lower_plain
 from inquest.core.redaction.mask import find_places, replace_spans
 
 _Span = tuple[int, int]
@@ -19,18 +20,21 @@ _PASSWORD: Final = re.compile(
     r"(?:[EN]?'(?P<single>(?:[^'\\\n]|''|\\[^\n])+)'|\$(?P<tag>\w{0,32})\$(?P<dollar>[^\n$]{1,512})\$(?P=tag)\$)",
     re.IGNORECASE,
 )
+_SET: Final = re.compile(r"\bset[ \t]{1,8}\Z", re.IGNORECASE)
 _SET_PASSWORD: Final = re.compile(
-    r"\bset[ \t]{1,8}password[ \t]{0,8}(?:for[ \t]{1,8}[^\s=]{1,128}[ \t]{0,8})?=[ \t]{0,8}"
+    r"password[ \t]{0,8}(?:for[ \t]{1,8}[^\s=]{1,128}[ \t]{0,8})?=[ \t]{0,8}"
     rf"(?:(?:old_)?password[ \t]{{0,8}}\([ \t]{{0,8}})?(?:{_QUOTED}|(?P<bare>[^\s;\"',()]+))",
     re.IGNORECASE,
 )
 _BARE_PASSWORD: Final = re.compile(
-    r"[ \t]password[ \t]{1,8}"
+    r"password[ \t]{1,8}"
     r"(?!(?:null|expire|history|reuse|require|never|default|interval|optional|lock|unlock|valid|set|verifier)\b)"
     r"(?P<bare>[^\s;\"'$(,=]+)",
     re.IGNORECASE,
 )
-_OF_A_USER: Final = re.compile(r"\b(?:create|alter)[ \t]{1,8}(?:user|role)[ \t][^;\n]*\Z", re.IGNORECASE)
+_USER: Final = re.compile(r"\b(?:create|alter)[ \t]{1,8}(?:user|role)[ \t][^;\n]*[ \t]\Z", re.IGNORECASE)
+"""`ALTER USER app PASSWORD x`: outside a statement about a user the word says nothing of the next one."""
+_ANYTHING: Final = re.compile("")
 _IDENTIFIED: Final = re.compile(
     r"\bidentified\s{1,8}(?:with\s{1,8}[\"'`]?\w{1,64}[\"'`]?\s{1,8})?(?:by|as)\s{1,8}(?:(?:password|values)\s{1,8})?"
     rf"(?:{_QUOTED}|(?P<bare>[^\s;\"',)]+))",
@@ -73,9 +77,9 @@ def without_statements(text: str) -> str:
     """`WITH PASSWORD '…'`, `IDENTIFIED BY …`, `SET PASSWORD = …`, and what clients type to log in."""
     lowered = text.lower()
     if "password" in lowered:
-        text = replace_spans(text, _found_in(_PASSWORD, text))
-        text = replace_spans(text, _found_in(_SET_PASSWORD, text))
-        text = replace_spans(text, _bare_passwords(text))
+        text = replace_spans(text, _passwords(_PASSWORD, text))
+        text = replace_spans(text, _passwords(_SET_PASSWORD, text, behind=_SET))
+        text = replace_spans(text, _passwords(_BARE_PASSWORD, text, behind=_USER))
     if "identified" in lowered:
         text = replace_spans(text, _identified(text))
     if "map[" in text or "'Secret'" in text:
@@ -101,11 +105,15 @@ def _rules_of_users(text: str) -> Iterator[_Span]:
         yield from (found.span() for found in _RULE_PASSWORD.finditer(text, *rule.span()))
 
 
-def _bare_passwords(text: str) -> Iterator[_Span]:
-    """`ALTER USER app PASSWORD x`: outside a statement about a user the word says nothing of the next one."""
-    for match in _BARE_PASSWORD.finditer(text):
-        if _OF_A_USER.search(text[max(0, match.start() - _BEFORE) : match.start()]):
-            yield match.span("bare")
+def _passwords(pattern: re.Pattern[str], text: str, behind: re.Pattern[str] = _ANYTHING) -> Iterator[_Span]:
+    """What stands at the word `password`, where that stands `behind` something.
+
+    From word to word: a search through the whole text would hold up every other thread for as long as it takes.
+    """
+    for at in find_places("password", lower_plain(text)):
+        match = pattern.match(text, at)
+        if match and behind.search(text, max(0, at - _BEFORE), at) and not is_harmless(match[match.lastgroup or 0]):
+            yield match.span(match.lastgroup or 0)
 
 
 def _identified(text: str) -> Iterator[_Span]:

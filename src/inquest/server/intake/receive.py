@@ -129,7 +129,7 @@ class IntakeHandler:
         metadata = ObjectMeta(name=told.name, namespace=self._house.namespace, labels=labels)
         spec = SignalSpec.model_validate(told.content.to_object())
         obj = Signal(metadata=metadata, spec=spec).to_object()
-        clean = redact_object(self._house.redactor, obj)
+        clean = redact_object(self._house.redactor.strings, obj)
         # A masked name names nothing, and a mask may be longer than what it hides.
         body = fit_spec({**clean.value["spec"], "name": spec.name, "target": obj["spec"]["target"]})
         return clean.carried({**obj, "spec": body})
@@ -180,7 +180,9 @@ class IntakeHandler:
             at = max(told.at, found.spec.firing_time or told.at)
             meta = {"name": found.name, "namespace": found.namespace}
             meta["resourceVersion"] = found.metadata.resource_version or ""
-            patch = redact_object(self._house.redactor, {"metadata": meta, "spec": {"resolvedTime": rfc3339(at)}})
+            patch = redact_object(
+                self._house.redactor.strings, {"metadata": meta, "spec": {"resolvedTime": rfc3339(at)}}
+            )
             await self._house.status.swap(SIGNAL, patch, manager=FIELD_MANAGER, status=False)
         return Receipt(200, "resolved", told.name)
 
