@@ -25,7 +25,7 @@ from hack import HackError
 from hack.cluster import local
 from hack.cluster.state import Size
 from hack.tools import build
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, NAMESPACE, SERVICE_ACCOUNT
+from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE, SERVICE_ACCOUNT
 
 NAME: Final = "bench"
 REPOSITORY: Final = Path(__file__).resolve().parents[1]

@@ -29,7 +29,7 @@ from benchmarks.ground import GROUP, Ground, until
 from benchmarks.load import percentile
 from benchmarks.process import running
 from benchmarks.report import Row
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 
 COUNT: Final = 100
 """Notices of one row; the crowd of them shares these."""

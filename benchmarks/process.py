@@ -18,7 +18,7 @@ import yaml
 
 from benchmarks.ground import Ground, operator_kubeconfig
 from hack import HackError
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 
 READY_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 40.0

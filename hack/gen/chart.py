@@ -20,12 +20,13 @@ import yaml
 from hack.gen import chart_readme
 from hack.gen.files import ROOT, reconcile
 from inquest.api.base import DURATION_PATTERN, GROUP
+from inquest.api.docstrings import described_schema
+from inquest.api.installation import WATCHING
 from inquest.api.manifests.admission import render_mutating, render_policies
 from inquest.api.manifests.crd import render_crds
 from inquest.api.manifests.rbac import (
     CLUSTER_SCOPED,
     PEOPLE,
-    WATCHING,
     Manifest,
     investigated_in,
     people_role,
@@ -287,7 +288,7 @@ def _paths(tree: Json, before: str = "") -> Iterator[str]:
 
 def settings_schema() -> Json:
     """What may stand under `settings`: every setting of the product but those that the chart sets, and no secret."""
-    whole = Settings.model_json_schema()
+    whole = described_schema(Settings)
     groups = {name: found for name, found in whole["properties"].items() if name not in OWN_GROUPS}
     return _plain("Settings", {**whole, "properties": groups}, whole["$defs"])
 

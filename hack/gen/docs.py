@@ -20,6 +20,7 @@ from hack.gen.files import reconcile
 from hack.gen.resources import resources_page
 from inquest.api.base import duration_from_timedelta
 from inquest.api.conditions import CONDITIONS
+from inquest.api.docstrings import field_docstrings
 from inquest.api.manifests.rbac import lost_in_namespaces
 from inquest.api.types import Phase
 from inquest.cli.app import app
@@ -150,7 +151,8 @@ def phases_page() -> str:
 
 def _setting_row(leaf: Leaf) -> str:
     live = "yes" if leaf.live else "–"
-    return f"| `{leaf.path}` | {_shown(leaf.field.default)} | {live} | {leaf.field.description or ''} |"
+    meaning = field_docstrings(leaf.group).get(leaf.path.rpartition(".")[2], "")
+    return f"| `{leaf.path}` | {_shown(leaf.field.default)} | {live} | {meaning} |"
 
 
 def _shown(value: Any) -> str:

@@ -16,7 +16,7 @@ from hack.cluster.local import Cluster
 from hack.rights.audit import Entry, entries
 from hack.rights.grants import Right, rights
 from hack.rights.judging import Run
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, NAMESPACE
+from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE
 
 HOMES: Final = (NAMESPACE, EXECUTION_NAMESPACE)
 KUBECTL_SECONDS: Final = 60

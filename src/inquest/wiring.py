@@ -57,7 +57,7 @@ from inquest.settings.model import EndpointSettings, ModelSettings
 from inquest.settings.server import IntakeSettings
 from inquest.settings.settings import Settings
 from inquest.telemetry import metrics
-from inquest.telemetry.metrics import start_series
+from inquest.telemetry.series import start_series
 
 if TYPE_CHECKING:
     from inquest.adapters.llm.endpoint import ModelEndpoint

@@ -12,7 +12,8 @@ import pytest
 from hack.demo.play import Timetable, play
 from hack.demo.release import ReleaseStage
 from hack.rights.judging import Refusal
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, INVESTIGATOR, AccessRule, of_namespaces, of_the_cluster
+from inquest.api.installation import EXECUTION_NAMESPACE
+from inquest.api.manifests.rbac import INVESTIGATOR, AccessRule, of_namespaces, of_the_cluster
 from tests.chart.chart import ADMINISTRATOR, CHART, NAMESPACE, TEAM, Object, helm, values_of
 from tests.chart.conftest import WAIT, Site, released
 from tests.chart.rights import forbidden, listed, recorded

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from inquest.api.installation import INSTALL
 from inquest.api.manifests.admission import render_policies
 from inquest.api.manifests.crd import render_crds as rendered
-from inquest.api.manifests.rbac import INSTALL
 from inquest.api.registry import PLURALS
 from inquest.cli.admin import doctor_checks
 from inquest.cli.admin.doctor_checks import CheckResult, Level, examine_installation

@@ -28,7 +28,7 @@ import yaml
 from hack.cluster import local
 from hack.cluster.state import cluster_folder
 from hack.tools import build
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, NAMESPACE, SERVICE_ACCOUNT
+from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE, SERVICE_ACCOUNT
 from inquest.api.registry import PLURALS
 from tests.cluster.kube import Answer, Cluster, Kubectl, eventually, own_namespace, proposal
 

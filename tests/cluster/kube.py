@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from inquest.api.manifests.rbac import NAMESPACE, SERVICE_ACCOUNT
+from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
 
 OPERATOR = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
 SAMPLES = Path(__file__).parent / "contract" / "objects"

@@ -15,7 +15,7 @@ from inquest.core.case import facts
 from inquest.core.case.transitions import fold_case
 from inquest.core.llm.messages import ModelReply, Usage
 from inquest.core.reporting.conditions import condition_values
-from inquest.ports.process import Clock
+from inquest.ports.clock import Clock
 from inquest.settings.settings import Settings
 from tests.controllers.signal.test_recommend import Desk
 from tests.core import cases

@@ -12,11 +12,11 @@ import pytest
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.types import ExecutionPhase, Phase
-from inquest.controllers.ports import EXECUTION, INVESTIGATION
 from inquest.controllers.status import minimal_status, publish_status
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Invalid
+from inquest.ports.kinds import EXECUTION, INVESTIGATION
 from inquest.ports.kubernetes import Json, ResourceKind
 from tests.cluster.kube import proposal
 

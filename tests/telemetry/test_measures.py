@@ -16,7 +16,7 @@ from inquest.core.case.transitions import fold_case
 from inquest.core.history.history import History, HistoryEntry
 from inquest.core.reporting import metrics
 from inquest.core.reporting.metrics import LogLine, Measure
-from inquest.telemetry.metrics import count_measure
+from inquest.telemetry.series import count_measure, start_series
 from tests.core import cases, talk
 from tests.telemetry.conftest import Figures, samples
 
@@ -118,6 +118,7 @@ def test_a_reading_names_the_defence_that_it_needed(text: str, expected: list[st
 
 
 def test_every_measure_has_a_metric_and_only_known_words(figures: Figures) -> None:
+    start_series()
     before = set(samples())
 
     for measure in told():

@@ -17,7 +17,7 @@ from inquest.core.redaction.redactor import Redactor
 from inquest.errors import InquestError, ModelRefused, RateLimited, Unavailable
 from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.scope import Scope
-from inquest.telemetry.metrics import start_series
+from inquest.telemetry.series import start_series
 from inquest.telemetry.tracing import traced
 from tests.gather.tools.conftest import FakeCluster, pod, run_of
 from tests.telemetry.conftest import Figures, HandClock, by_name, samples

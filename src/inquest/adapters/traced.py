@@ -23,22 +23,21 @@ from inquest.core.reporting.transcript import UNKNOWN_TOOL, fate_of
 from inquest.errors import InquestError
 from inquest.gather.tools.context import Backends, ToolContext
 from inquest.gather.tools.toolset import Toolset
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Json
 from inquest.ports.model import Model
-from inquest.ports.process import Clock, Redactor
+from inquest.ports.process import Redactor
 from inquest.telemetry import tracing
 from inquest.telemetry.metrics import (
-    MODEL_FAULTS,
     MODEL_REQUESTS,
     MODEL_SECONDS,
     MODEL_TOKENS,
-    OK,
-    OTHER,
     REDACTIONS,
     TOOL_CALLS,
     TOOL_SECONDS,
     TOOL_TRUNCATED,
 )
+from inquest.telemetry.series import MODEL_FAULTS, OK, OTHER
 
 T = TypeVar("T")
 

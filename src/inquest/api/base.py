@@ -175,7 +175,6 @@ class ApiModel(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
-        use_attribute_docstrings=True,
         protected_namespaces=(),
     )
 

@@ -12,7 +12,6 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 from inquest import __version__
 from inquest.cli.program import run_operator, serve_datastorage
 from inquest.errors import Misconfigured
-from inquest.settings.settings import Settings
 
 PLUGIN: Final = "kubectl-inquest"
 """Name of the program that kubectl starts for `kubectl inquest`."""
@@ -81,6 +80,7 @@ def replay(
     """
     from inquest.cli.admin import replay as replays
     from inquest.replay.player import default_catalogue
+    from inquest.settings.settings import Settings
 
     if not cases:
         raise Misconfigured("name a case, or a folder of cases")
@@ -113,7 +113,9 @@ app.command("inquest.cli.admin.cleanup:cleanup", name="cleanup", help="Say what 
 app.command("inquest.cli.cases.show:get", name="get", help="Show one case as a tree, and follow it to its end.")
 app.command("inquest.cli.cases.show:explain", name="explain", help="Say why: cause, evidence, workflow, person, end.")
 app.command("inquest.cli.cases.show:report", name="report", help="Write a whole case as Markdown, for a document.")
-app.command("inquest.cli.cases.show:evidence", name="evidence", help="List the evidence of a case, or print one text.")
+app.command(
+    "inquest.cli.cases.evidence:evidence", name="evidence", help="List the evidence of a case, or print one text."
+)
 app.command(
     "inquest.cli.cases.approve:approve", name="approve", help="Approve what a case wants to do, once you saw it."
 )

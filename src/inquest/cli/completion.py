@@ -15,7 +15,7 @@ from cyclopts import App, Argument
 from inquest.cli.cases.list import KINDS_BY_WORD
 from inquest.cli.options import KubeOptions, Session, at_place
 from inquest.cli.output import print_lines
-from inquest.controllers.ports import INVESTIGATION, NAMESPACE
+from inquest.ports.kinds import INVESTIGATION, NAMESPACE
 from inquest.ports.kubernetes import ResourceKind
 
 NO_FILES: Final = ":4"

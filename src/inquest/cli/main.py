@@ -8,16 +8,11 @@ import sys
 from inquest.cli.exits import Exit, exit_of
 from inquest.cli.output import print_warning
 from inquest.cli.program import program_of
-from inquest.core.redaction.redactor import Redactor
 from inquest.errors import InquestError
-from inquest.telemetry.logs import set_up_logging
 
 
 def main() -> None:
     """Do what the words of this process say; a fault that a person can mend is one line."""
-    # What a command prints is for whoever called it: the log goes to the other stream (`run` has its own).
-    redactor = Redactor()
-    set_up_logging(level="warning", form="text", redact=lambda text: redactor.published(text).value)
     try:
         sys.exit(_done(sys.argv[1:]))
     except InquestError as error:
@@ -33,6 +28,8 @@ def main() -> None:
 
 def _done(words: list[str]) -> int | None:
     """The exit status; none stands for 0."""
+    if words and not {"--help", "-h", "--version"} & set(words):
+        _log_to_stderr()
     program = program_of(words)
     if program is not None:
         program()
@@ -49,6 +46,15 @@ def _done(words: list[str]) -> int | None:
         print_warning(misuse(error))
         return Exit.MISUSED
     return status
+
+
+def _log_to_stderr() -> None:
+    """What a command prints is for whoever called it: the log goes to the other stream (`run` has its own)."""
+    from inquest.core.redaction.redactor import Redactor  # imported late: help logs nothing
+    from inquest.telemetry.logs import set_up_logging
+
+    redactor = Redactor()
+    set_up_logging(level="warning", form="text", redact=lambda text: redactor.published(text).value)
 
 
 if __name__ == "__main__":

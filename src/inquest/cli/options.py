@@ -28,7 +28,7 @@ from inquest.adapters.kubernetes.credentials import (
     usual_kubeconfig,
 )
 from inquest.api.base import timedelta_from_duration
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from inquest.errors import Misconfigured
 
 T = TypeVar("T")

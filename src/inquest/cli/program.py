@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from inquest.settings.settings import Settings
-
 
 def program_of(words: Sequence[str]) -> Callable[[], None] | None:
     """What these words start; None where they are not those of a pod."""
@@ -27,6 +25,7 @@ def program_of(words: Sequence[str]) -> Callable[[], None] | None:
 def run_operator(file: Path | None) -> None:
     """Until it is told to stop."""
     from inquest.operator.main import operate  # imported late: the other commands do not need kopf
+    from inquest.settings.settings import Settings
 
     asyncio.run(operate(Settings.load(file), file))
 
@@ -34,5 +33,6 @@ def run_operator(file: Path | None) -> None:
 def serve_datastorage(file: Path | None) -> None:
     """Until it is told to stop."""
     from inquest.server import datastorage_server
+    from inquest.settings.settings import Settings
 
     asyncio.run(datastorage_server.serve(Settings.load(file)))

@@ -8,8 +8,8 @@ from typing import Final
 
 from inquest.cli.options import Session
 from inquest.cli.output import print_warning
-from inquest.controllers.ports import NAMESPACE
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, Invalid, NotFound, Retryable
+from inquest.ports.kinds import NAMESPACE
 from inquest.ports.kubernetes import Json, ResourceKind
 
 MOST_NAMES: Final = 3

@@ -15,8 +15,8 @@ from typing import Final
 from inquest.api.investigation import Investigation
 from inquest.core.llm.messages import ModelReply, ModelRequest
 from inquest.core.redaction.redacted import Redacted
+from inquest.ports.clock import Clock
 from inquest.ports.model import Model
-from inquest.ports.process import Clock
 
 HOUR: Final = timedelta(hours=1)
 

@@ -20,7 +20,7 @@ from inquest.controllers.catalogue.live import (
     list_versions,
     newest_workflows,
 )
-from inquest.controllers.ports import CONFIG_MAP, EXECUTION, JOB, NAMESPACE, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.history import chain_rules, known_history
 from inquest.core.cluster.context import ResourceContext
@@ -30,6 +30,7 @@ from inquest.core.remediation.job_result import job_outcome
 from inquest.core.remediation.proposal import CurrentState, Drift, find_drift
 from inquest.core.signals.triage_input import BUILT_IN_PROTECTED
 from inquest.errors import InquestError, NotFound, Retryable
+from inquest.ports.kinds import CONFIG_MAP, EXECUTION, JOB, NAMESPACE
 
 ACTIVE = "Active"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inquest.controllers.ports import POD
 from inquest.core.cluster.selectors import selector_selects
+from inquest.ports.kinds import POD
 from inquest.ports.kubernetes import Cluster, Json
 
 

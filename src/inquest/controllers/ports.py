@@ -1,4 +1,4 @@
-"""Everything the controllers work with, in one frozen value, and the kinds that they write."""
+"""Everything the controllers work with, in one frozen value."""
 
 from __future__ import annotations
 
@@ -7,48 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from inquest.api.base import GROUP, VERSION
 from inquest.controllers.budget import HourlyBudget
 from inquest.controllers.journal import Journal
 from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.redaction.redacted import Redacted
+from inquest.ports.clock import Clock
 from inquest.ports.datastorage import Catalogue, DataStorage
 from inquest.ports.kubernetes import Cluster, Objects, ResourceKind, TargetReader
 from inquest.ports.model import Model, Tools
-from inquest.ports.process import Clock, Notifier, Policy, Redactor
+from inquest.ports.process import Notifier, Policy, Redactor
 from inquest.ports.sources import Alerts, Metrics
 from inquest.settings.settings import Settings
 
 T = TypeVar("T")
-
-
-def _ours(kind: str, plural: str) -> ResourceKind:
-    return ResourceKind(GROUP, VERSION, kind, plural, True)
-
-
-SIGNAL: Final = _ours("Signal", "signals")
-INVESTIGATION: Final = _ours("Investigation", "investigations")
-APPROVAL: Final = _ours("RemediationApprovalRequest", "remediationapprovalrequests")
-EXECUTION: Final = _ours("WorkflowExecution", "workflowexecutions")
-ACTION_TYPE: Final = _ours("ActionType", "actiontypes")
-WORKFLOW: Final = _ours("RemediationWorkflow", "remediationworkflows")
-ADVICE: Final = _ours("Advice", "signals")
-"""A Signal, looked at for its recommendation alone; no kind of the API server."""
-LEASE: Final = ResourceKind("coordination.k8s.io", "v1", "Lease", "leases", True)
-JOB: Final = ResourceKind("batch", "v1", "Job", "jobs", True)
-POD: Final = ResourceKind("", "v1", "Pod", "pods", True)
-EVENT: Final = ResourceKind("", "v1", "Event", "events", True)
-CONFIG_MAP: Final = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
-NAMESPACE: Final = ResourceKind("", "v1", "Namespace", "namespaces", False)
-ADMISSION_POLICY: Final = ResourceKind(
-    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", False
-)
-ADMISSION_BINDING: Final = ResourceKind(
-    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", False
-)
-MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "inquest"}
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from inquest.controllers.approval.controller import ApprovalController
 from inquest.controllers.catalogue.controller import CatalogueController
 from inquest.controllers.execution.controller import ExecutionController
 from inquest.controllers.investigation.controller import InvestigationController
-from inquest.controllers.ports import APPROVAL, INVESTIGATION, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.controller import SignalController
 from inquest.controllers.signal.recommend import Recommendations
 from inquest.errors import NotFound
+from inquest.ports.kinds import APPROVAL, INVESTIGATION
 
 Look = Callable[[str, str], Awaitable[timedelta | None]]
 """Namespace and name of an object to when it is to be looked at again."""

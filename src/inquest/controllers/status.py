@@ -14,8 +14,8 @@ from inquest.api.conditions import ConditionValue, initial_conditions, set_condi
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Forbidden, Invalid, NeedsPerson
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.ports.process import Clock
 
 log = structlog.stdlib.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from inquest.ports.process import Clock
+from inquest.ports.clock import Clock
 from inquest.serving.login import Reviewer
 from inquest.serving.loopback import PrivatePaths
 from inquest.telemetry.metrics import LOOP_LAG

@@ -15,8 +15,9 @@ from inquest import __version__
 from inquest.api.names import FAULTS_ANNOTATION, VERSION_ANNOTATION, replica_lease_name
 from inquest.errors import AlreadyExists, Conflict, Fenced, InquestError, NotFound
 from inquest.operator.watcher import LEASE
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Json, Objects
-from inquest.ports.process import Clock, Redactor
+from inquest.ports.process import Redactor
 
 _log = structlog.stdlib.get_logger(__name__)
 

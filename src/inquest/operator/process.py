@@ -16,7 +16,7 @@ from starlette.middleware import Middleware
 
 from inquest.api.manifests.rbac import TOKENS, lost_in_namespaces
 from inquest.api.names import EXECUTION_LABEL, MANAGED_LABEL
-from inquest.controllers.ports import NAMESPACE, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reconcilers import Reconcilers
 from inquest.controllers.runtime.dispatcher import Dispatcher
 from inquest.controllers.runtime.request import Handler, Rank, ReconcileKey, Requeue, WorkerGroup, flow_of, rank_of
@@ -30,6 +30,7 @@ from inquest.operator.lease import ReplicaLease
 from inquest.operator.reload import SettingsFile
 from inquest.operator.supervisor import Supervisor, supervisor_for
 from inquest.operator.watcher import OURS, WatchEvent
+from inquest.ports.kinds import NAMESPACE
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.serving.http import metrics_app, serve_app
 from inquest.serving.loopback import PrivatePaths

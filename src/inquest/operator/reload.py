@@ -15,7 +15,7 @@ import structlog
 from pydantic import BaseModel
 
 from inquest.errors import Misconfigured
-from inquest.ports.process import Clock
+from inquest.ports.clock import Clock
 from inquest.settings.settings import Settings, is_live, list_settings
 from inquest.telemetry.metrics import SETTINGS_REFUSED, SETTINGS_RELOADS, SETTINGS_WAITING
 

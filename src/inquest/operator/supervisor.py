@@ -19,7 +19,7 @@ from inquest.api.base import GROUP, VERSION
 from inquest.api.registry import PLURALS
 from inquest.errors import InquestError
 from inquest.operator.watcher import KopfWatcher, WatchEvent, plan_of
-from inquest.ports.process import Clock
+from inquest.ports.clock import Clock
 from inquest.telemetry.metrics import WATCH_RESTARTS
 
 _log = structlog.stdlib.get_logger(__name__)

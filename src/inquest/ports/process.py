@@ -1,9 +1,8 @@
-"""Redactor, policy, notices and the clock."""
+"""Redactor, policy and notices."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 from inquest.api.notices import NoticeState
@@ -62,13 +61,3 @@ class Notifier(Protocol):
     async def event(self, regarding: Json, reason: str, message: Redacted[str], *, warning: bool = False) -> None:
         """Post a Kubernetes Event, aggregated by object and reason; best effort."""
         ...
-
-
-class Clock(Protocol):
-    """Time as a port: `now` for what is written, `monotonic` for durations (seconds)."""
-
-    def now(self) -> datetime: ...
-
-    def monotonic(self) -> float: ...
-
-    async def sleep(self, seconds: float) -> None: ...

@@ -9,7 +9,7 @@ from inquest.api.findings import Claim, ClaimRole, SelectedWorkflow
 from inquest.api.investigation import PinnedSignal
 from inquest.api.refs import Business
 from inquest.api.types import BusinessRank, RulingDecision
-from inquest.core.reporting.status import what_was_done
+from inquest.core.reporting.message import what_was_done
 from inquest.core.selection.parameter_rules import PARAMETER_RULES
 from inquest.presentation.branches import Node, Section, State, join_present, text_after, text_nodes, two_decimals
 from inquest.presentation.case import CaseObjects, cause_line, cause_of, is_refuted, place_of_target

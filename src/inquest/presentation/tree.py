@@ -7,7 +7,7 @@ from typing import Final
 
 from inquest.api.findings import ProgressEntry, StepState
 from inquest.api.types import ApprovalState, ExecutionPhase, Phase, Resolution
-from inquest.core.reporting.status import what_was_done
+from inquest.core.reporting.message import what_was_done
 from inquest.presentation.branches import Node, State, count_of, join_present, text_after, text_nodes, two_decimals
 from inquest.presentation.case import CaseObjects, cause_line, cause_of, place_of_target
 

@@ -8,8 +8,9 @@ from inquest.api.notices import NoticeState
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.remediation.policy import PolicyAnswer
 from inquest.errors import Forbidden, NotFound
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Access, Json, ListedEverywhere, Person, ResourceKind
-from inquest.ports.process import Clock, Notice
+from inquest.ports.process import Notice
 
 
 def _refused() -> Forbidden:

@@ -9,8 +9,9 @@ from inquest.core.cluster.context import ResourceContext
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.gather.snapshot.collector import take_snapshot
 from inquest.gather.snapshot.context import ContextReader
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Cluster
-from inquest.ports.process import Clock, Redactor
+from inquest.ports.process import Redactor
 from inquest.replay.case import RecordedCase
 
 

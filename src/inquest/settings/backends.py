@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 
-from inquest.api.manifests.rbac import DATASTORAGE_SERVICE
+from inquest.api.installation import DATASTORAGE_SERVICE
 from inquest.settings.base import LOOPBACK, PositiveSpan, PublicUrl, SettingsGroup, Span, check_public, check_url
 
 

@@ -27,7 +27,7 @@ LIVE: Final = "live"
 
 
 class SettingsGroup(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def check_public(field: str, url: str) -> None:

@@ -58,7 +58,6 @@ class Settings(BaseSettings):
         extra="forbid",
         env_prefix="INQUEST_",
         env_nested_delimiter="__",
-        use_attribute_docstrings=True,
         nested_model_default_partial_update=True,
     )
 
@@ -154,6 +153,8 @@ class Leaf:
 
     path: str
     """`approval.timeout`."""
+    group: type[BaseModel]
+    """In which it is a field."""
     field: FieldInfo
     live: bool
 
@@ -169,7 +170,7 @@ def list_settings(group: type[BaseModel] = Settings, prefix: str = "", *, live: 
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from list_settings(field.annotation, f"{prefix}{name}.", live=taken_up)
         else:
-            yield Leaf(f"{prefix}{name}", field, taken_up)
+            yield Leaf(f"{prefix}{name}", group, field, taken_up)
 
 
 def _values_of(file: Path | None) -> dict[str, Any]:

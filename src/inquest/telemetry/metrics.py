@@ -1,7 +1,7 @@
 """Metrics: every name in one place; labels are bounded and carry no name of a resource, signal or workflow.
 
-What is told of a case is worked out in `core/reporting/metrics.py` and counted here (pipeline, section 19;
-reliability, section 3.7). Label sets that are known start at 0.
+Label sets that are known start at 0. Those that the decisions know, and what a case adds, stand in `series.py`: this
+module loads nothing but the library.
 """
 
 from __future__ import annotations
@@ -20,14 +20,6 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
-
-from inquest.api.types import Mode, Outcome, Reason, Resolution
-from inquest.core.diagnosis.detectors.registry import DETECTORS
-from inquest.core.llm.conversation import BudgetSpent
-from inquest.core.llm.messages import Invocation
-from inquest.core.llm.recommendation import PHASE as RECOMMENDATION
-from inquest.core.reporting.metrics import GUARDS, Measure
-from inquest.core.reporting.transcript import UNKNOWN_TOOL, CallOutcome
 
 REGISTRY: Final = CollectorRegistry()
 """Our own, so that a library's metrics never join by accident."""
@@ -148,52 +140,9 @@ INJECTION_SUSPECTED: Final = _counter("injection_suspected", "Texts that look li
 INVESTIGATIONS_ACTIVE: Final = _gauge("investigations_active", "Investigations in work.", ["mode"])
 INVESTIGATION_SECONDS: Final = _seconds("investigation_duration", "Time of an investigation.", ["outcome"])
 
-# --- what is known beforehand -----------------------------------------------------------------------------------
+Metric = Counter | Gauge | Histogram
 
-STATUSES: Final = tuple(str(fate) for fate in CallOutcome if fate is not CallOutcome.RUNNING)
-PHASES: Final = tuple(str(invocation) for invocation in Invocation)
-ASKED_FOR: Final = (*PHASES, RECOMMENDATION)
-"""What a model is called for."""
-TOKENS: Final = ("prompt", "completion", "cached")
-MODEL_FAULTS: Final = (
-    "ContextOverflow",
-    "ModelCreditExhausted",
-    "ModelNotFound",
-    "ModelRateLimited",
-    "ModelRefused",
-    "ModelRejected",
-    "ModelTimeout",
-    "ModelUnauthorized",
-    "ModelUnavailable",
-    "ModelWithoutTools",
-)
-"""Classes of the faults of an endpoint (behaviours, section 12.4)."""
-OK: Final = "ok"
-OTHER: Final = "other"
-"""A word that is in no list of ours."""
-ENDS: Final = (
-    *Outcome,
-    Reason.CANCELLED,
-    Reason.TIMED_OUT,
-    Reason.QUEUE_TIMEOUT,
-    Reason.MODEL_UNAVAILABLE,
-    Reason.API_ERROR,
-    Reason.INTERNAL_ERROR,
-    Reason.WORKFLOW_NOT_NEEDED,
-)
-"""The nine, and the ends outside them (pipeline, section 5.5)."""
-RESULTS: Final = (
-    *map(str, Resolution),
-    *map(str, (Reason.ROLLED_BACK, Reason.EXECUTION_FAILED, Reason.TIMED_OUT, Reason.CANCELLED, Reason.INTERNAL_ERROR)),
-)
-"""How cases end in which a workflow was to run."""
-GUARD_WORDS: Final = tuple(
-    dict.fromkeys([*(str(word) for word in BudgetSpent if word), *(word for _, word in GUARDS), "Refused", "TimedOut"])
-)
-
-_Metric = Counter | Gauge | Histogram
-
-_KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
+_KNOWN: Final[Mapping[Metric, tuple[Sequence[str], ...]]] = {
     DATASTORAGE_LOGINS: (("passed", "401", "403", "500"),),
     PROBE_LOGINS: (("passed", "401", "403", "503"),),
     HISTORY_CHAINS: (("held", "broken", "unchecked"),),
@@ -207,74 +156,25 @@ _KNOWN: Final[Mapping[_Metric, tuple[Sequence[str], ...]]] = {
     WATCH_RESTARTS: (("ended", "silent", "stalled", "namespaces"),),
     ATTEMPTS: (("done", "retry", "fenced", "failed", "cancelled"),),
     MODEL_WITHHELD: (("case", "recommendation"),),
-    REPLIES: (PHASES, ("clean", "coerced", "corrected", "unusable")),
     REPLY_DEFENCES: (("array", "fence", "scan", "sections", "double", "coercion", "truncation"),),
-    GUARDRAILS: (GUARD_WORDS,),
     CLAIMS: (("supported", "partial", "unsupported", "dropped"),),
     VALIDATIONS: (("valid", "invalid"),),
     ENRICHMENTS: (("owner", "labels", "quota", "history"), ("ok", "failed")),
-    DETECTOR_FAILURES: (tuple(detector.__name__ for detector in DETECTORS),),
-    OUTCOMES: (tuple(map(str, ENDS)), tuple(map(str, Mode))),
-    REMEDIATIONS: (RESULTS,),
     RECURRENCES: (("helped", "unhelped"),),
     CONFIDENCE: (("overall", "model", "workflow"),),
     REDACTIONS: (("structure", "text", "withheld"),),
     INJECTION_SUSPECTED: (("tool",),),
-    INVESTIGATIONS_ACTIVE: (tuple(map(str, Mode)),),
-    INVESTIGATION_SECONDS: (tuple(map(str, ENDS)),),
 }
 
 
-def _start_at_zero(metric: _Metric, *words: Iterable[str]) -> None:
+def start_at_zero(metric: Metric, *words: Iterable[str]) -> None:
+    """Show every combination of these words before anything is counted."""
     for labels in product(*words):
         metric.labels(*labels)
 
 
 for _metric, _words in _KNOWN.items():
-    _start_at_zero(_metric, *_words)
-
-
-def start_series(*, models: Iterable[str] = (), tools: Iterable[str] = ()) -> None:
-    """Start the series of the configured models and of the tools that are there at 0."""
-    named, offered = tuple(models), (*tools, UNKNOWN_TOOL)
-    _start_at_zero(MODEL_REQUESTS, ASKED_FOR, named, (OK, *MODEL_FAULTS))
-    _start_at_zero(MODEL_SECONDS, ASKED_FOR, named)
-    _start_at_zero(MODEL_TOKENS, ASKED_FOR, named, TOKENS)
-    _start_at_zero(MODEL_RETRIES, ASKED_FOR, named, MODEL_FAULTS)
-    _start_at_zero(TOOL_CALLS, offered, STATUSES)
-    _start_at_zero(TOOL_SECONDS, offered)
-    _start_at_zero(TOOL_TRUNCATED, offered)
-
-
-# --- counting ---------------------------------------------------------------------------------------------------
-
-_BY_NAME: Final[Mapping[str, Counter | Histogram]] = {
-    "reply": REPLIES,
-    "reply_defence": REPLY_DEFENCES,
-    "tool_calls": TOOL_CALLS,
-    "guardrail": GUARDRAILS,
-    "claims": CLAIMS,
-    "validation_attempts": VALIDATIONS,
-    "enrichment": ENRICHMENTS,
-    "detector_failures": DETECTOR_FAILURES,
-    "outcomes": OUTCOMES,
-    "remediations": REMEDIATIONS,
-    "recurrences": RECURRENCES,
-    "confidence": CONFIDENCE,
-    "injection_suspected": INJECTION_SUSPECTED,
-    "investigation_duration": INVESTIGATION_SECONDS,
-    "policy_degraded": POLICY_DEGRADED,
-}
-
-
-def count_measure(measure: Measure) -> None:
-    """Add what a fact of a case adds."""
-    metric = _BY_NAME[measure.metric]
-    found = metric.labels(**measure.labels) if measure.labels else metric
-    if isinstance(found, Histogram):
-        found.observe(measure.value)
-    else:
-        found.inc(measure.value)
+    start_at_zero(_metric, *_words)
 
 
 def render_metrics() -> bytes:

@@ -19,8 +19,7 @@ from aiohttp import ClientError
 from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import Credentials, given_credentials
 from inquest.adapters.kubernetes.transport import ServerClock, TokenBucket, proxy_for
-from inquest.api.manifests.rbac import INSTALL
-from inquest.controllers.ports import INVESTIGATION
+from inquest.api.installation import INSTALL
 from inquest.core.redaction.redacted import seal
 from inquest.errors import (
     AlreadyExists,
@@ -32,6 +31,7 @@ from inquest.errors import (
     Unavailable,
     UnknownKind,
 )
+from inquest.ports.kinds import INVESTIGATION
 from inquest.ports.kubernetes import Json, ResourceKind
 
 POD = ResourceKind("", "v1", "Pod", "pods", True)

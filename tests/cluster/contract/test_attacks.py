@@ -13,7 +13,8 @@ import httpx2
 import pytest
 import yaml
 
-from inquest.api.manifests.rbac import NAMESPACE, PEOPLE
+from inquest.api.installation import NAMESPACE
+from inquest.api.manifests.rbac import PEOPLE
 from inquest.api.registry import PLURALS
 from inquest.controllers.journal import Draft, Writer, encode, fold
 from inquest.core.redaction.redacted import seal

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from hack.cluster import local
+from inquest.api.installation import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE
 from inquest.api.manifests.admission import not_in_force, render_mutating, render_policies
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE
 from inquest.api.registry import BY_KIND
 from tests.cluster import conftest as tier
 from tests.cluster.conftest import Person

@@ -8,17 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from inquest.api.manifests.rbac import (
-    EXECUTION,
-    EXECUTION_NAMESPACE,
-    HOME,
-    INVESTIGATOR,
-    NAMESPACE,
-    NEVER,
-    OPERATOR,
-    AccessRule,
-    RequiredAccess,
-)
+from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE
+from inquest.api.manifests.rbac import EXECUTION, HOME, INVESTIGATOR, NEVER, OPERATOR, AccessRule, RequiredAccess
 from tests.cluster import kube
 from tests.cluster.conftest import Person
 from tests.cluster.kube import Cluster, Kubectl, eventually

@@ -16,7 +16,8 @@ import pytest
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig, given_credentials
-from inquest.api.manifests.rbac import DATASTORAGE_CLIENT, DATASTORAGE_SERVICE, render_datastorage
+from inquest.api.installation import DATASTORAGE_CLIENT, DATASTORAGE_SERVICE
+from inquest.api.manifests.rbac import render_datastorage
 from inquest.datastorage.app import create_app
 from inquest.datastorage.store.database import migrate_database
 from inquest.datastorage.store.opening import open_database

@@ -10,7 +10,7 @@ from collections import defaultdict
 from contextlib import closing
 from typing import Any
 
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from tests.cluster.outcomes.theatre import Played
 from tests.cluster.story.api import Api, Object
 from tests.cluster.story.process import Operator

@@ -23,7 +23,7 @@ import yaml
 
 from hack.cluster import local
 from hack.tools import build
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, NAMESPACE
+from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE
 from tests.cluster import conftest as tier
 from tests.cluster.kube import Cluster, Kubectl, eventually
 from tests.cluster.story.api import Api, opened

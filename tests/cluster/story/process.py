@@ -16,7 +16,7 @@ import httpx2
 import yaml
 
 from hack.demo.stage import OPERATOR
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from tests.cluster.kube import eventually
 
 READY_SECONDS = 240.0

@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE
+from inquest.api.installation import EXECUTION_NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import JANE, World, conditions, may_approve, phase_of, word

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inquest.api.manifests.rbac import NAMESPACE, SERVICE_ACCOUNT
+from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
 from inquest.api.names import INVESTIGATION_LABEL
 from inquest.controllers.journal import JOURNAL_VERSION
 from tests.cluster.story.world import World, word

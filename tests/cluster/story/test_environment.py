@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import JANE, World, phase_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, phase_of, word

@@ -20,7 +20,7 @@ import yaml
 
 from hack.cluster import local
 from hack.cluster.certificates import Authority, Subject
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from inquest.api.names import API_SERVICE, ROOT
 from inquest.cli.exits import Exit
 from tests.chart.chart import one, rendered

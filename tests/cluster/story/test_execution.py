@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, NAMESPACE
+from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE
 from inquest.api.names import job_name
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.world import World, conditions, phase_of, word
 

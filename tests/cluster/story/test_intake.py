@@ -15,7 +15,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from tests.adapters.monitoring.servers import free_port
 from tests.cluster.kube import Cluster, eventually
 from tests.cluster.story.api import Object

@@ -14,7 +14,7 @@ import pytest
 
 from hack.scripted_model.script import Script, load
 from hack.scripted_model.server import Serving, serve
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from tests.cluster.hostile.traces import rows, slots
 from tests.cluster.ports import own_port
 from tests.cluster.story.api import Object

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from inquest.core.diagnosis.detectors.scheduling.unschedulable import GRACE
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import ENDED, World, age, conditions, now, phase_of, word

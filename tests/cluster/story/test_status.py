@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inquest.api.conditions import CONDITIONS
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, columns, phase_of

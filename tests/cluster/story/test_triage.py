@@ -11,7 +11,7 @@ from itertools import groupby
 
 import pytest
 
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from tests.cluster.kube import Cluster
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit

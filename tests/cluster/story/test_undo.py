@@ -10,7 +10,7 @@ import pytest
 
 from hack.crash.points import ARMED_OPERATOR, Point
 from hack.demo.stage import OPERATOR
-from inquest.api.manifests.rbac import NAMESPACE
+from inquest.api.installation import NAMESPACE
 from tests.cluster.kube import eventually
 from tests.cluster.story.api import Api, Object
 from tests.cluster.story.conftest import Inhabit

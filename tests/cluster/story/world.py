@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, NAMESPACE
+from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE
 from tests.cluster.kube import Kubectl, eventually
 from tests.cluster.story.api import Api, Object, Said
 from tests.cluster.story.process import Operator, now

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, NAMESPACE
+from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE
 from tests.cluster.kube import Cluster
 from tests.cluster.story.api import Api, Object
 from tests.cluster.story.process import Operator

@@ -15,11 +15,11 @@ from starlette.datastructures import Headers
 
 from inquest.api.names import EVIDENCE_GROUP, ROOT
 from inquest.controllers.journal import Journal
-from inquest.controllers.ports import CONFIG_MAP, INVESTIGATION
 from inquest.core.case.transitions import fold_case
 from inquest.core.evidence.evidence import Origin
 from inquest.core.reporting.archive import case_from_records, fact_records
 from inquest.errors import AmbiguousKind, Misconfigured, NotFound, Unavailable, UnknownKind
+from inquest.ports.kinds import CONFIG_MAP, INVESTIGATION
 from inquest.ports.kubernetes import Access, ResourceKind
 from inquest.server.evidence.app import AT_ONCE, AT_ONCE_FOR_ONE, EvidenceService, create_app
 from inquest.server.evidence.caller import FrontProxy, caller_of, front_proxy

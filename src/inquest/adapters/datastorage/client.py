@@ -52,8 +52,8 @@ from inquest.core.history.lessons import CaseEndings
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, Workflow, WorkflowOffer
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, Misconfigured, NotFound, Retryable
+from inquest.ports.clock import Clock
 from inquest.ports.datastorage import DATASTORAGE, AuditEvent, RegisteredEntry
-from inquest.ports.process import Clock
 from inquest.telemetry.tracing import traced
 
 ClusterId = Callable[[], Awaitable[str]]

@@ -20,7 +20,7 @@ from inquest.adapters.kubernetes.objects import ObjectClient
 from inquest.adapters.kubernetes.reader import ClusterReader
 from inquest.adapters.kubernetes.transport import REQUEST_SECONDS, Traffic, Transport
 from inquest.api.base import GROUP
-from inquest.ports.process import Clock
+from inquest.ports.clock import Clock
 
 
 class Clients:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from inquest.adapters.kubernetes.transport import Request, Transport
 from inquest.errors import AmbiguousKind, NeverRead, UnknownKind
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.ports.process import Clock
 
 ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 LEAST_AGE: Final = 10.0

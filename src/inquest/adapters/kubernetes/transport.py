@@ -29,9 +29,9 @@ from inquest import errors
 from inquest.adapters.kubernetes.bodies import APPLY, apply_body
 from inquest.adapters.kubernetes.credentials import NOBODY_ELSE, Credentials, Source, given_credentials
 from inquest.api.base import GROUP
-from inquest.api.manifests.rbac import INSTALL
+from inquest.api.installation import INSTALL
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Json
-from inquest.ports.process import Clock
 from inquest.telemetry.metrics import API_REQUESTS, CLOCK_OFFSET
 
 SYSTEM: Final = "the API server"

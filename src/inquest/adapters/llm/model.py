@@ -21,8 +21,8 @@ from inquest.adapters.llm.response import reply_from_body, reply_from_stream
 from inquest.core.llm.messages import ModelReply, ModelRequest, Retry
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import ContextOverflow, InquestError, Misconfigured, ModelRefused, RateLimited, Unavailable
+from inquest.ports.clock import Clock
 from inquest.ports.model import MODEL_TROUBLE
-from inquest.ports.process import Clock
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 300.0

@@ -22,8 +22,9 @@ from inquest.api.base import rfc3339
 from inquest.api.notices import NoticeState
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Json, Objects, ResourceKind
-from inquest.ports.process import Clock, Notice
+from inquest.ports.process import Notice
 from inquest.telemetry.metrics import NOTICES
 
 _log = structlog.stdlib.get_logger(__name__)

@@ -20,7 +20,7 @@ from inquest.api.approval import (
     MAX_UID,
 )
 from inquest.api.base import GROUP
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE, SERVICE_ACCOUNT
+from inquest.api.installation import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE, SERVICE_ACCOUNT
 from inquest.api.names import JOURNAL_LABEL, REQUESTER_ANNOTATION
 
 Manifest = dict[str, Any]

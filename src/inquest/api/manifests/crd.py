@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from inquest.api.base import GROUP, VERSION
+from inquest.api.docstrings import described_schema
 from inquest.api.registry import CATEGORY, KINDS, Column, KindEntry
 
 Schema = dict[str, Any]
@@ -84,7 +85,7 @@ def _column(column: Column) -> Schema:
 
 
 def _schema(entry: KindEntry) -> Schema:
-    whole = entry.model.model_json_schema()
+    whole = described_schema(entry.model)
     found = structural(whole, whole.get("$defs", {}))
     parts = found["properties"]
     found["properties"] = {

@@ -14,21 +14,17 @@ from typing import Any, Final
 
 from inquest.api import names as api_names
 from inquest.api.base import GROUP
+from inquest.api.installation import (
+    CONFINED_BINDING,
+    DATASTORAGE_ACCOUNT,
+    DATASTORAGE_CLIENT,
+    DATASTORAGE_SERVICE,
+    EXECUTION_NAMESPACE,
+    NAMESPACE,
+    SERVICE_ACCOUNT,
+    WATCHING,
+)
 from inquest.api.registry import PLURALS
-
-NAMESPACE: Final = "inquest-system"
-INSTALL: Final = f"helm install inquest charts/inquest -n {NAMESPACE} --create-namespace"
-"""What brings the kinds, and all else, into a cluster."""
-EXECUTION_NAMESPACE: Final = "inquest-workflows"
-SERVICE_ACCOUNT: Final = "inquest"
-INVESTIGATOR_ACCOUNT: Final = "inquest-investigator"
-DATASTORAGE_ACCOUNT: Final = "inquest-datastorage"
-WATCHING: Final = "inquest-watched"
-CONFINED_BINDING: Final = "inquest-installed"
-"""The only binding in the whole cluster of an operator that looks after single namespaces."""
-DATASTORAGE_CLIENT: Final = "data-storage-client"
-"""The role's name on Kubernaut, so that a binding fits either service."""
-DATASTORAGE_SERVICE: Final = "data-storage-service"
 
 Manifest = dict[str, Any]
 Words = tuple[str, ...]

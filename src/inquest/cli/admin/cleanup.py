@@ -7,16 +7,16 @@ from typing import Annotated, Final, Literal
 from cyclopts import Parameter
 
 from inquest.api.execution import JOB_CLEANUP_FINALIZER
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE
+from inquest.api.installation import EXECUTION_NAMESPACE
 from inquest.api.names import EXECUTION_LABEL
 from inquest.cli.admin.cleanup_blocks import Blocker, CleanupAction, Leftovers, find_blockers, job_namespaces
 from inquest.cli.admin.installation import place_of
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, OperatorOptions, Session, at_place
 from inquest.cli.output import machine_text, print_lines
-from inquest.controllers.ports import APPROVAL, EXECUTION, INVESTIGATION, JOB, LEASE
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, NotFound, UnknownKind
+from inquest.ports.kinds import APPROVAL, EXECUTION, INVESTIGATION, JOB, LEASE
 from inquest.ports.kubernetes import Json, ResourceKind
 
 SAFE: Final = frozenset({CleanupAction.CANCEL, CleanupAction.FREE, CleanupAction.DELETE_LEASE})

@@ -9,13 +9,16 @@ from typing import Annotated, Final, Literal
 from cyclopts import Parameter
 
 from inquest import __version__
-from inquest.api.manifests.rbac import EXECUTION_NAMESPACE, SERVICE_ACCOUNT, RequiredAccess
+from inquest.api.installation import EXECUTION_NAMESPACE, SERVICE_ACCOUNT
+from inquest.api.manifests.rbac import RequiredAccess
 from inquest.cli.admin.doctor_checks import CheckResult, Level, examine_installation
 from inquest.cli.admin.installation import Installation, Listed, Unread, is_running
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, OperatorOptions, Session, at_place
 from inquest.cli.output import machine_text, print_lines
-from inquest.controllers.ports import (
+from inquest.errors import DefiniteAnswer, Forbidden, UnknownKind
+from inquest.operator.access import MUST_NOT, WITHOUT_NAMESPACE
+from inquest.ports.kinds import (
     ACTION_TYPE,
     ADMISSION_BINDING,
     ADMISSION_POLICY,
@@ -27,8 +30,6 @@ from inquest.controllers.ports import (
     SIGNAL,
     WORKFLOW,
 )
-from inquest.errors import DefiniteAnswer, Forbidden, UnknownKind
-from inquest.operator.access import MUST_NOT, WITHOUT_NAMESPACE
 from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
 
 _RBAC: Final = "rbac.authorization.k8s.io"

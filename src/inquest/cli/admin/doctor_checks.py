@@ -14,10 +14,10 @@ from enum import StrEnum
 from typing import Final
 
 from inquest.api.base import GROUP
+from inquest.api.installation import CONFINED_BINDING, INSTALL, INVESTIGATOR_ACCOUNT
 from inquest.api.manifests.admission import not_in_force
 from inquest.api.manifests.admission import render_policies as admission_policies
 from inquest.api.manifests.crd import render_crds
-from inquest.api.manifests.rbac import CONFINED_BINDING, INSTALL, INVESTIGATOR_ACCOUNT
 from inquest.api.names import API_SERVICE, FAULTS_ANNOTATION, MANAGED_LABEL, VERSION_ANNOTATION
 from inquest.api.registry import PLURALS
 from inquest.cli.admin.installation import (

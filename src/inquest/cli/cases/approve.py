@@ -20,9 +20,9 @@ from inquest.cli.cases.find import investigation_object, session_at
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, Session, at_place, seconds_of
 from inquest.cli.output import can_answer, one_line, print_lines, print_warning, terminal_width
-from inquest.controllers.ports import APPROVAL, INVESTIGATION
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
+from inquest.ports.kinds import APPROVAL, INVESTIGATION
 from inquest.ports.kubernetes import Access, Json, Person
 from inquest.presentation.branches import Node, Section
 from inquest.presentation.drawing import as_sections

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
@@ -19,15 +19,13 @@ from inquest.api.types import Phase
 from inquest.cli.exits import Exit
 from inquest.cli.options import Session
 from inquest.cli.output import print_warning
-from inquest.controllers.ports import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
-from inquest.core.case.case import Case
 from inquest.errors import Forbidden, Invalid, NotFound, Retryable
+from inquest.ports.kinds import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.presentation.case import CaseObjects
-from inquest.replay.case import CASE
-from inquest.replay.export import RECORDING, read_recording
-from inquest.replay.player import default_catalogue, open_player, recorded_investigation
-from inquest.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from inquest.core.case.case import Case
 
 T = TypeVar("T")
 PAUSE_FIRST: Final = 1.0
@@ -162,6 +160,8 @@ def exit_of_case(told: CaseObjects) -> Exit:
 
 def recorded_folder(name: str) -> Path | None:
     """The folder of a recorded case, where a name is one; NotFound where it can only be meant as one."""
+    from inquest.replay.case import CASE  # imported late, as below: who asks a cluster needs no player
+
     folder = Path(name)
     if (folder / CASE).is_file():
         return folder
@@ -181,6 +181,10 @@ _KIND_WORDS: Final = frozenset(word for entry in KINDS for word in (entry.kind.l
 
 async def recorded_case(folder: Path) -> Case:
     """What was recorded of it; a folder without a recording is played, without a model."""
+    from inquest.replay.export import RECORDING, read_recording
+    from inquest.replay.player import default_catalogue, open_player
+    from inquest.settings.settings import Settings
+
     if (folder / RECORDING).is_file():
         return read_recording(folder)
     async with open_player(Settings.load(), default_catalogue()) as player:
@@ -189,6 +193,8 @@ async def recorded_case(folder: Path) -> Case:
 
 async def recorded_told(folder: Path) -> CaseObjects:
     """The case of a folder."""
+    from inquest.replay.player import recorded_investigation
+
     case = await recorded_case(folder)
     if not case.facts:
         raise Invalid(f"{folder}: nothing is recorded of its case")

@@ -20,9 +20,9 @@ from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, Session, at_place, seconds_of
 from inquest.cli.output import print_lines, print_warning
 from inquest.cli.target import target_of
-from inquest.controllers.ports import INVESTIGATION, SIGNAL
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, InquestError
+from inquest.ports.kinds import INVESTIGATION, SIGNAL
 from inquest.ports.kubernetes import Json, ResourceKind
 
 LEFT_OUT: Final = ("signalRef", "cancel", "feedback")

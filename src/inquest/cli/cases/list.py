@@ -12,7 +12,7 @@ from inquest.api.registry import KINDS
 from inquest.cli.exits import Exit
 from inquest.cli.options import ListOptions, Session, at_place
 from inquest.cli.output import machine_text, print_lines, print_warning, say_table, table_lines
-from inquest.controllers.ports import ACTION_TYPE, APPROVAL, EXECUTION, INVESTIGATION, SIGNAL, WORKFLOW
+from inquest.ports.kinds import ACTION_TYPE, APPROVAL, EXECUTION, INVESTIGATION, SIGNAL, WORKFLOW
 from inquest.ports.kubernetes import Json, ResourceKind
 
 What = Literal["investigations", "signals", "approvals", "executions", "workflows", "actiontypes"]

@@ -13,10 +13,10 @@ from inquest.cli.cases.find import investigation_object, session_at
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, Session, at_place
 from inquest.cli.output import json_line, print_lines, print_warning
-from inquest.controllers.ports import INVESTIGATION
 from inquest.errors import Retryable
+from inquest.ports.clock import Clock
+from inquest.ports.kinds import INVESTIGATION
 from inquest.ports.kubernetes import Objects
-from inquest.ports.process import Clock
 from inquest.presentation.stream import FollowEvent, FollowKind, Reader, news_for, resume_reader
 
 SECONDS: Final = 1.0

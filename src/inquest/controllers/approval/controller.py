@@ -16,7 +16,7 @@ from inquest.api.manifests.admission import render_policies as admission_policie
 from inquest.api.names import REQUESTER_ANNOTATION, approval_name, execution_name
 from inquest.api.types import ApprovalPhase, ApprovalState, VoidReason
 from inquest.controllers.guards import Guards, bare_reference
-from inquest.controllers.ports import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.status import publish_status, redact_object
 from inquest.core.case import facts
 from inquest.core.case.case import Case
@@ -31,6 +31,7 @@ from inquest.core.remediation.approval import (
 )
 from inquest.core.remediation.execution import digest_of_execution
 from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
+from inquest.ports.kinds import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION
 from inquest.ports.kubernetes import Access, Person
 
 APPROVE: Final = Access("approve", GROUP, "remediationapprovalrequests")

@@ -27,13 +27,14 @@ from inquest.controllers.catalogue.live import (
     lacks_action,
     list_versions,
 )
-from inquest.controllers.ports import ACTION_TYPE, SIGNAL, WORKFLOW, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import ResourceT, parse_objects, unreadable_fields
 from inquest.controllers.status import publish_status
 from inquest.core.signals.triage import MANUAL_REVIEW_PENDING
 from inquest.core.text import compile_re2
 from inquest.errors import AlreadyExists, Invalid, NeedsPerson, NotFound, Unavailable
 from inquest.ports.datastorage import RegisteredEntry
+from inquest.ports.kinds import ACTION_TYPE, SIGNAL, WORKFLOW
 from inquest.ports.kubernetes import ResourceKind
 
 log = structlog.stdlib.get_logger(__name__)

@@ -16,11 +16,11 @@ from typing import Final
 from inquest.api.base import API_VERSION
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.types import Registration
-from inquest.controllers.ports import ACTION_TYPE, WORKFLOW
 from inquest.controllers.reading import parse_objects
 from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, Workflow, WorkflowOffer
 from inquest.errors import NotFound
 from inquest.ports.datastorage import Catalogue
+from inquest.ports.kinds import ACTION_TYPE, WORKFLOW
 from inquest.ports.kubernetes import Objects
 
 NO_ACTION_TYPE: Final = "ActionTypeNotFound"

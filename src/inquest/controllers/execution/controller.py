@@ -31,7 +31,7 @@ from inquest.controllers.execution.effect_readings import EffectReader
 from inquest.controllers.guards import Guards, bare_reference
 from inquest.controllers.notices import given_up, merge_notices, send_notice, unless_late
 from inquest.controllers.pods import pods_of
-from inquest.controllers.ports import EVENT, EXECUTION, INVESTIGATION, JOB, POD, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import publish_status, redact_object
 from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, Fact, UndoCreated
@@ -65,6 +65,7 @@ from inquest.core.remediation.job import (
 from inquest.core.remediation.job_result import JobOutcome, job_outcome
 from inquest.core.reporting import notices
 from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
+from inquest.ports.kinds import EVENT, EXECUTION, INVESTIGATION, JOB, POD
 from inquest.ports.kubernetes import Json
 
 JOB_POLL: Final = timedelta(seconds=10)

@@ -15,9 +15,10 @@ from inquest.api.base import OWNER_FIELD_MANAGER, rfc3339
 from inquest.api.investigation import Investigation, JournalHead, ReplicaOwner
 from inquest.api.types import Phase
 from inquest.controllers.journal import Log, Writer
-from inquest.controllers.ports import INVESTIGATION, LEASE, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.status import redact_object
 from inquest.errors import Conflict, NotFound, Tampered
+from inquest.ports.kinds import INVESTIGATION, LEASE
 
 REPLICA_LEASE: Final = "inquest-replica-{name}"
 LEASE_SECONDS: Final = 15.0

@@ -52,7 +52,7 @@ from inquest.controllers.investigation.select import Selections
 from inquest.controllers.journal import Draft
 from inquest.controllers.journal_writing import write_entry
 from inquest.controllers.notices import NOTICE_LOOK, is_telling, send_notice, unless_late
-from inquest.controllers.ports import EXECUTION, INVESTIGATION, LEASE, SIGNAL, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import ProgressPace, publish_status
@@ -106,10 +106,12 @@ from inquest.core.reporting.status_budget import trim_status
 from inquest.core.signals.holds import next_allowed
 from inquest.core.signals.triage_input import EndedCase, TriageDecision
 from inquest.errors import Conflict, Fenced, InquestError, NotFound, OlderJournal, Retryable, Tampered, Unsettled
+from inquest.ports.kinds import EXECUTION, INVESTIGATION, LEASE, SIGNAL
 from inquest.ports.kubernetes import Json
 from inquest.ports.model import MODEL_TROUBLE
 from inquest.telemetry import tracing
-from inquest.telemetry.metrics import FENCED, INVESTIGATIONS_ACTIVE, count_measure
+from inquest.telemetry.metrics import FENCED, INVESTIGATIONS_ACTIVE
+from inquest.telemetry.series import count_measure
 
 log = structlog.stdlib.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from inquest.controllers.approval.controller import ApprovalController, requeste
 from inquest.controllers.guards import bare_reference
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import Ownership
-from inquest.controllers.ports import APPROVAL, EXECUTION, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.status import redact_object
 from inquest.core.case import facts
 from inquest.core.case.steps import Execute, ExecuteUndo, PlanUndo, RequestApproval
@@ -28,6 +28,7 @@ from inquest.core.remediation.execution import (
 from inquest.core.remediation.proposal import digest_of_proposal
 from inquest.core.reporting import notices
 from inquest.errors import AlreadyExists, NotFound, Retryable, Tampered
+from inquest.ports.kinds import APPROVAL, EXECUTION
 from inquest.ports.kubernetes import Json, ResourceKind
 
 Recorder = Callable[[CaseWork, facts.Fact], Awaitable[None]]

@@ -17,7 +17,7 @@ from inquest.api.investigation import OWNER_FIELDS, Investigation, Transcript
 from inquest.api.names import FINGERPRINT_LABEL, INVESTIGATION_LABEL, JOURNAL_LABEL, execution_name, label_value
 from inquest.api.signal import Signal
 from inquest.api.types import TERMINAL_PHASES
-from inquest.controllers.ports import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.controller import ORPHAN_LEASE, place_in
 from inquest.controllers.signal.earlier_cases import ended_case, newest_first
@@ -30,6 +30,7 @@ from inquest.core.signals.retention import RetentionLimits, choose_retiring
 from inquest.core.signals.triage_input import EndedCase, TriageRules
 from inquest.errors import AlreadyExists, DefiniteAnswer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
 from inquest.ports.datastorage import AuditEvent
+from inquest.ports.kinds import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL
 from inquest.ports.kubernetes import Json
 from inquest.telemetry.metrics import JOURNAL_BYTES, UNRECORDED
 

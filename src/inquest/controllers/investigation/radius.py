@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from inquest.api.refs import TargetRef
 from inquest.controllers.pods import pods_of, spec_of
-from inquest.controllers.ports import POD, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.remediation.blast_radius import blast_radius
 from inquest.core.remediation.policy import Blast
 from inquest.errors import InquestError
+from inquest.ports.kinds import POD
 from inquest.ports.kubernetes import Json, ResourceKind
 
 SERVICE = ResourceKind("", "v1", "Service", "services", True)

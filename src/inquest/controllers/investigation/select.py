@@ -14,7 +14,7 @@ from inquest.controllers.investigation.case_work import CaseWork, close_case
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.propose import Proposals, UnfitChoice
 from inquest.controllers.investigation.radius import BlastRadius
-from inquest.controllers.ports import APPROVAL, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.core.case import facts
 from inquest.core.case.case import reclassify_input
@@ -39,6 +39,7 @@ from inquest.core.signals.classification import surroundings_of
 from inquest.core.text import shorten
 from inquest.errors import Unavailable, Unsettled
 from inquest.ports.datastorage import DATASTORAGE
+from inquest.ports.kinds import APPROVAL
 
 CATALOGUE_WAIT: Final = timedelta(seconds=60)
 """Longest wait of a case for objects of the catalogue that are not registered yet, from its diagnosis on."""

@@ -10,10 +10,10 @@ from uuid import UUID
 from inquest.api.investigation import Investigation
 from inquest.controllers.investigation.case_work import fold_journal
 from inquest.controllers.journal import Journal
-from inquest.controllers.ports import INVESTIGATION
 from inquest.core.case.case import Case
 from inquest.core.reporting.archive import case_from_records
 from inquest.errors import NotFound
+from inquest.ports.kinds import INVESTIGATION
 from inquest.ports.kubernetes import Objects
 
 

@@ -25,7 +25,7 @@ import structlog
 
 from inquest.controllers.runtime.request import Rank, ReconcileKey, Requeue, WorkerGroup, version_number
 from inquest.errors import Conflict, Fenced, RateLimited, Retryable
-from inquest.ports.process import Clock
+from inquest.ports.clock import Clock
 from inquest.telemetry.metrics import ATTEMPTS, QUEUE_DEPTH, QUEUE_DROPPED, QUEUE_OLDEST
 
 _log = structlog.stdlib.get_logger(__name__)

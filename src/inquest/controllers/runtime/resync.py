@@ -11,8 +11,8 @@ import structlog
 from inquest.controllers.runtime.dispatcher import Dispatcher
 from inquest.controllers.runtime.request import ReconcileKey, rank_of, version_number
 from inquest.errors import InquestError
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.ports.process import Clock
 
 _log = structlog.stdlib.get_logger(__name__)
 

@@ -38,7 +38,7 @@ from inquest.api.signal import Recommendation, Signal, SignalContent, SignalSpec
 from inquest.api.types import TERMINAL_PHASES, Phase, SignalPhase, SourceType
 from inquest.controllers.catalogue.live import is_active
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge_notices, send_notice, unless_late
-from inquest.controllers.ports import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects, unreadable_fields
 from inquest.controllers.signal.conditions import asked_a_model, recommendation, signal_conditions
 from inquest.controllers.signal.earlier_cases import ended_case, is_case_of, newest_first, open_case
@@ -73,6 +73,7 @@ from inquest.core.signals.triage import (
 )
 from inquest.core.signals.triage_input import BUILT_IN_NOISE, AcceptedSignal, TriageDecision, TriageInput, TriageRules
 from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, NeverRead, NotFound, Retryable, UnknownKind
+from inquest.ports.kinds import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW
 from inquest.ports.kubernetes import Json
 
 RATE_LIMITED: Final = "RateLimited"

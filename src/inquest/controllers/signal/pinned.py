@@ -6,9 +6,10 @@ from datetime import datetime
 
 from inquest.api.investigation import Dedup, Investigation, PinnedSignal
 from inquest.api.signal import Signal, SignalContext
-from inquest.controllers.ports import SIGNAL, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.errors import NotFound
+from inquest.ports.kinds import SIGNAL
 
 
 async def resolved_time(ports: ControllerPorts, inv: Investigation) -> datetime | None:

@@ -20,7 +20,7 @@ from inquest.api.conditions import ConditionValue, false, true
 from inquest.api.investigation import Investigation
 from inquest.api.signal import Recommendation, RecommendationSource, Signal
 from inquest.api.types import TERMINAL_PHASES, SignalPhase
-from inquest.controllers.ports import ACTION_TYPE, INVESTIGATION, SIGNAL, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.controllers.status import publish_status
 from inquest.core.llm.recommendation import (
@@ -39,6 +39,7 @@ from inquest.core.llm.recommendation import (
     without_model,
 )
 from inquest.errors import InquestError, NotFound, Unavailable
+from inquest.ports.kinds import ACTION_TYPE, INVESTIGATION, SIGNAL
 from inquest.telemetry.metrics import MODEL_WITHHELD
 
 log = structlog.stdlib.get_logger(__name__)

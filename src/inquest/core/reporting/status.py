@@ -35,6 +35,7 @@ from inquest.core.llm.messages import Invocation, ModelReply, Usage, total_cost
 from inquest.core.llm.planning.visible_plan import STEP_ARGUMENT, plan_of
 from inquest.core.llm.streams import StreamFinding
 from inquest.core.llm.tool_calls import arguments_of
+from inquest.core.reporting.message import message_with_cause
 from inquest.core.reporting.transcript import (
     NO_TOOLS,
     CallOutcome,
@@ -103,33 +104,11 @@ def _opening(case: Case, scene: _Scene) -> dict[str, Any]:
     }
 
 
-MAX_CAUSE_IN_MESSAGE: Final = 500
-"""Characters of a cause in a message: what was done about it has to fit as well."""
-
-
 def _message(case: Case) -> str:
     """The cause in one sentence, as soon as it is known, then what was done about it or is being done."""
-    return shorten(_with_cause(case, _step(case)), 1024)
-
-
-def _with_cause(case: Case, said: str) -> str:
     known = case.last(facts.Diagnosed)
     cause = known.diagnosis.summary if known and known.diagnosis.causes else ""
-    return f"{_begin(cause)}{what_was_done(said, cause)}" if cause and not said.startswith(_short(cause)) else said
-
-
-def _begin(cause: str) -> str:
-    return f"{_short(cause)}; "
-
-
-def _short(cause: str) -> str:
-    return shorten(cause, MAX_CAUSE_IN_MESSAGE).rstrip(". ")
-
-
-def what_was_done(message: str, cause: str, resolution: str = "") -> str:
-    """The message of a status without the cause that it begins with, and without the resolution that follows."""
-    said = message.removeprefix(_begin(cause)).removeprefix(f"{resolution}: ")
-    return said.replace(f": {cause}", "") if cause else said
+    return shorten(message_with_cause(_step(case), cause), 1024)
 
 
 def _step(case: Case) -> str:

@@ -47,8 +47,9 @@ from inquest.gather.snapshot.predicates import always
 from inquest.gather.snapshot.reader import SnapshotReader
 from inquest.gather.snapshot.state import SYSTEM, ClusterState, TargetPods
 from inquest.gather.snapshot.table import ROWS, ListingRule, place_of
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Cluster
-from inquest.ports.process import Clock, Redactor
+from inquest.ports.process import Redactor
 from inquest.telemetry.tracing import traced
 
 PREEMPTED: Final = "Preempted"

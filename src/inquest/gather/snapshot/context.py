@@ -17,8 +17,8 @@ from inquest.core.cluster.hashes import config_map_refs, drift_hash, spec_hash
 from inquest.core.cluster.selectors import is_scaled_by, labels_of
 from inquest.core.evidence.evidence import Gap, Json
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, NotFound, Retryable, Unavailable, UnknownKind
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Cluster, ResourceKind
-from inquest.ports.process import Clock
 
 T = TypeVar("T")
 

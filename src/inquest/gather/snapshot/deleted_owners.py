@@ -17,8 +17,8 @@ from inquest.gather.snapshot.context import owner_chain
 from inquest.gather.snapshot.entries import items_of
 from inquest.gather.snapshot.limits import START_PAUSES
 from inquest.gather.snapshot.reader import SnapshotReader
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Cluster
-from inquest.ports.process import Clock
 
 _MADE: Final = "reason=SuccessfulCreate"
 _MAKERS: Final = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Job"})

@@ -13,9 +13,10 @@ from inquest.core.signals.incident import IncidentWindow
 from inquest.gather.tools.arguments import Arguments
 from inquest.gather.tools.render import without_noise
 from inquest.gather.tools.scope import Scope, without_blocked
+from inquest.ports.clock import Clock
 from inquest.ports.datastorage import Catalogue
 from inquest.ports.kubernetes import Cluster, Json
-from inquest.ports.process import Clock, Redactor
+from inquest.ports.process import Redactor
 from inquest.ports.sources import Logs, Metrics
 
 SHOWN_CHARACTERS: Final = 100_000

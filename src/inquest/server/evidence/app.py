@@ -18,8 +18,8 @@ from starlette.routing import Route
 
 from inquest.api.names import API_VERSION, EVIDENCE_GROUP, EVIDENCE_RECORD, EVIDENCE_RESOURCE, KIND, ROOT
 from inquest.errors import InquestError, NotFound, NotRecorded, RateLimited, Retryable
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import KindLookup
-from inquest.ports.process import Clock
 from inquest.server.evidence.caller import FrontProxy, User, caller_of
 from inquest.server.evidence.case_files import CaseReader, Told
 from inquest.server.evidence.rights import AccessQuestions, ReaderRights

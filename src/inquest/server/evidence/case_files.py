@@ -17,8 +17,8 @@ from inquest.core.evidence.evidence import Evidence, Origin
 from inquest.core.reporting.archive import fact_records
 from inquest.core.reporting.disclosure import Withheld, asked_about, disclose_case, withheld_pieces
 from inquest.errors import NotFound, NotRecorded
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Objects
-from inquest.ports.process import Clock
 from inquest.server.evidence.rights import ReaderRights
 
 PAGE_CHARACTERS: Final = 4_000_000

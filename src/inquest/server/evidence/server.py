@@ -13,8 +13,8 @@ import structlog
 
 from inquest.controllers.journal import CONFIG_MAP
 from inquest.errors import InquestError, Misconfigured
+from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import KindLookup
-from inquest.ports.process import Clock
 from inquest.server.evidence.app import EvidenceService, create_app
 from inquest.server.evidence.caller import NAME, NAMESPACE, FrontProxy, front_proxy
 from inquest.server.evidence.case_files import CaseReader

@@ -12,7 +12,7 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect, Request
 
 from inquest.core.signals.payload import MOST_NOTICES
-from inquest.ports.process import Clock
+from inquest.ports.clock import Clock
 from inquest.serving.problems import Problem
 
 MOST_BYTES: Final = 1024 * 1024

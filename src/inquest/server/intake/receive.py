@@ -18,7 +18,7 @@ from inquest.api.names import EVENT_LABEL, MANAGED_BY
 from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal, SignalSpec
 from inquest.api.types import TERMINAL_PHASES, SignalPhase
-from inquest.controllers.ports import INVESTIGATION, SIGNAL, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.controllers.status import publish_status, redact_object
 from inquest.core.redaction.redacted import Redacted
@@ -35,6 +35,7 @@ from inquest.core.signals.payload import (
     fit_spec,
 )
 from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, DefiniteAnswer, Forbidden, Invalid, NotFound
+from inquest.ports.kinds import INVESTIGATION, SIGNAL
 from inquest.ports.kubernetes import Json
 
 KINDS_SECONDS: Final = 300.0

@@ -21,12 +21,13 @@ import structlog
 from async_lru import alru_cache
 
 from inquest.api.refs import TargetRef
-from inquest.controllers.ports import EVENT, NAMESPACE, ControllerPorts
+from inquest.controllers.ports import ControllerPorts
 from inquest.core.signals.events import ONE_SIGNAL, read_event, waits_until
 from inquest.core.signals.payload import DroppedEvent, Firing, IntakeContext
 from inquest.core.signals.scope import is_managed
 from inquest.core.signals.triage_input import BUILT_IN_NOISE
 from inquest.errors import InquestError, NotFound
+from inquest.ports.kinds import EVENT, NAMESPACE
 from inquest.ports.kubernetes import Feed, Json
 from inquest.server.intake.receive import IntakeHandler, Receipt
 from inquest.telemetry.metrics import INTAKE_EVENTS_HELD, INTAKE_NOTICES, INTAKE_WATCH_FAILURES
