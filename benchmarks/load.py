@@ -77,7 +77,7 @@ class Played:
     resident_peak: int
     policy_resident: int
     waits: tuple[float, ...]
-    """Seconds that each write waited for its token."""
+    """Seconds that each request waited for its place."""
     late: tuple[float, ...]
     failed: dict[str, int]
     """Requests that failed, by error."""

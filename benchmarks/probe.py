@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from inquest.adapters.kubernetes.transport import Request, TokenBucket, Transport
+from inquest.adapters.kubernetes.limiter import RequestLimiter
+from inquest.adapters.kubernetes.transport import Request, Transport
 from inquest.cli.main import main as inquest
 from inquest.operator import process
 
@@ -59,16 +60,16 @@ def _note_requests(noted: list[list[Any]]) -> None:
 
 
 def _note_waits(noted: list[list[Any]]) -> None:
-    """When a write asked for its token, and how long it waited."""
-    take = TokenBucket.take
+    """When a request asked for its place, and how long it waited."""
+    enter = RequestLimiter.enter
 
-    @functools.wraps(take)
-    async def noting(self: TokenBucket, *, urgent: bool = False) -> None:
+    @functools.wraps(enter)
+    async def noting(self: RequestLimiter, *, urgent: bool = False) -> None:
         begun = time.monotonic()
-        await take(self, urgent=urgent)
+        await enter(self, urgent=urgent)
         noted.append([begun, time.monotonic() - begun])
 
-    TokenBucket.take = noting  # type: ignore[method-assign]
+    RequestLimiter.enter = noting  # type: ignore[method-assign]
 
 
 def _note_lag(noted: list[list[Any]]) -> None:

@@ -170,8 +170,8 @@ def _times(run: Played, alone: Played) -> Iterator[Row]:
     yield Row(
         "Signal to first model request, p95", percentile(reactions, 0.95), "s", goal, baseline=first, against="alone"
     )
-    yield Row("wait of a write for its token, p95", percentile(run.waits, 0.95), "s")
-    yield Row("wait for tokens, all writes of a case", sum(run.waits) / len(run.cases), "s")
+    yield Row("wait of a request for its place, p95", percentile(run.waits, 0.95), "s")
+    yield Row("wait for places, all requests of a case", sum(run.waits) / len(run.cases), "s")
     yield Row("cases a minute, to the ruling", _pace(run, [case.ruled for case in run.cases]), "")
     yield Row("cases a minute, to the record", _pace(run, [case.recorded for case in run.cases]), "")
 

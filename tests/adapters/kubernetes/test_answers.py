@@ -18,7 +18,7 @@ from aiohttp import ClientError
 
 from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import Credentials, given_credentials
-from inquest.adapters.kubernetes.transport import ServerClock, TokenBucket, proxy_for
+from inquest.adapters.kubernetes.transport import ServerClock, proxy_for
 from inquest.api.installation import INSTALL
 from inquest.core.redaction.redacted import seal
 from inquest.errors import (
@@ -261,21 +261,7 @@ async def test_the_first_requests_create_one_client_and_leave_none_open() -> Non
         assert len(asked.asked) == kube.traffic.reads == 20
 
 
-# --- time and tokens ----------------------------------------------------------------------------------------
-
-
-async def test_writes_keep_to_the_bucket_and_a_heartbeat_never_waits() -> None:
-    clock = FakeClock()
-    bucket = TokenBucket(clock)
-    for _ in range(40):
-        await bucket.take()
-    assert clock.sleeps == []
-
-    await bucket.take()
-    await bucket.take(urgent=True)
-    await bucket.take()
-
-    assert clock.sleeps == [0.05, 0.1]
+# --- time ----------------------------------------------------------------------------------------
 
 
 async def test_the_servers_clock_is_the_median_of_the_last_five() -> None:

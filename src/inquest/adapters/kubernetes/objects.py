@@ -21,6 +21,8 @@ TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 WHOAMI: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _SELF: Final = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 HEARTBEATS: Final = "leases"
+EFFECTS: Final = frozenset({"remediationapprovalrequests", "workflowexecutions", "jobs"})
+"""What is created on behalf of a decision."""
 
 
 class ObjectClient:
@@ -101,7 +103,8 @@ class ObjectClient:
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         path = paths.collection_path(kind, _place(kind, obj.value))
-        return await self._write("POST", path, "create", kind, _whole(kind, obj.value), {"fieldManager": FIELD_MANAGER})
+        body, query = _whole(kind, obj.value), {"fieldManager": FIELD_MANAGER}
+        return await self._write("POST", path, "create", kind, body, query, urgent=kind.plural in EFFECTS)
 
     async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         frame = _versioned(kind, obj.value)
@@ -119,7 +122,7 @@ class ObjectClient:
         path = paths.item_path(kind, str(frame["name"]), str(frame.get("namespace", "")), part)
         body = {key: value for key, value in obj.value.items() if key not in ("apiVersion", "kind")}
         body["metadata"] = {key: value for key, value in frame.items() if key != "managedFields"}
-        return await self._write("PATCH", path, "patch", kind, body, {"fieldManager": manager}, MERGE)
+        return await self._write("PATCH", path, "patch", kind, body, {"fieldManager": manager}, MERGE, urgent=True)
 
     async def change(self, kind: ResourceKind, found: Json, change: Redacted[Json], manager: str) -> Json:
         """Merge patch of that very object by a person: by its uid, whatever else was written to it meanwhile.
@@ -158,12 +161,13 @@ class ObjectClient:
         await self._write("DELETE", paths.collection_path(kind, namespace), "deletecollection", kind, body, query)
 
     async def allowed(self, access: Access, name: str = "") -> bool:
-        return await self._ask("selfsubjectaccessreviews", {**_attributes(access, name)})
+        return _is_allowed(await self._review("selfsubjectaccessreviews", {**_attributes(access, name)}))
 
     async def allowed_for(self, person: Person, access: Access, name: str = "") -> bool:
         spec = {**_attributes(access, name), **_subject(person)}
         place = access.namespace if self._places.confined else ""
-        return await self._ask("localsubjectaccessreviews" if place else "subjectaccessreviews", spec, place)
+        plural = "localsubjectaccessreviews" if place else "subjectaccessreviews"
+        return _is_allowed(await self._review(plural, spec, place, urgent=True))
 
     async def rules(self, namespace: str) -> Json:
         """The `status` of a SelfSubjectRulesReview; it may be incomplete."""
@@ -172,15 +176,12 @@ class ObjectClient:
     async def now(self) -> datetime:
         return await self._transport.now()
 
-    async def _ask(self, plural: str, spec: Json, namespace: str = "") -> bool:
-        return bool((await self._review(plural, spec, namespace)).get("status", {}).get("allowed", False))
-
-    async def _review(self, plural: str, spec: Json, namespace: str = "") -> Json:
+    async def _review(self, plural: str, spec: Json, namespace: str = "", *, urgent: bool = False) -> Json:
         # A review stores nothing: it counts as a read and may be repeated.
         kind = ResourceKind("authorization.k8s.io", "v1", _REVIEW_KINDS[plural], plural, bool(namespace))
         frame = {"metadata": {"namespace": namespace}} if namespace else {}
         body = {**_type(kind), **frame, "spec": spec}
-        request = Request("POST", paths.collection_path(kind, namespace), "create", plural, body=body)
+        request = Request("POST", paths.collection_path(kind, namespace), "create", plural, body=body, urgent=urgent)
         return (await self._transport.send(request)).json()
 
     async def _write(
@@ -192,10 +193,16 @@ class ObjectClient:
         body: Json,
         query: dict[str, str],
         content_type: str = "application/json",
+        *,
+        urgent: bool = False,
     ) -> Json:
-        urgent = kind.plural == HEARTBEATS
+        urgent = urgent or kind.plural == HEARTBEATS
         request = Request(method, path, verb, kind.plural, query, body, content_type, writes=True, urgent=urgent)
         return (await self._transport.send(request)).json()
+
+
+def _is_allowed(review: Json) -> bool:
+    return bool(review.get("status", {}).get("allowed", False))
 
 
 _REVIEW_KINDS: Final = {

@@ -28,6 +28,7 @@ from multidict import CIMultiDict
 from inquest import errors
 from inquest.adapters.kubernetes.bodies import APPLY, apply_body
 from inquest.adapters.kubernetes.credentials import NOBODY_ELSE, Credentials, Source, given_credentials
+from inquest.adapters.kubernetes.limiter import RequestLimiter
 from inquest.api.base import GROUP
 from inquest.api.installation import INSTALL
 from inquest.ports.clock import Clock
@@ -42,8 +43,8 @@ LONGEST_WAIT: Final = 5.0
 """A Retry-After up to this is waited out here; a longer one goes to the caller, who has other work."""
 REQUEST_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5.0
-WRITES_PER_SECOND: Final = 20.0
-WRITE_BURST: Final = 40.0
+REFUSED: Final = (429, 503)
+"""Status of an answer that says that the server has too much to do."""
 CLOCK_SAMPLES: Final = 5
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 """A page of 500 objects of the largest size etcd takes would be larger, and too much for a small pod."""
@@ -64,7 +65,7 @@ class Request:
     writes: bool = False
     """Changes something: counted as a write, tried once."""
     urgent: bool = False
-    """A heartbeat: it spends a write token but never waits for one."""
+    """It waits for no other request: a heartbeat, a fence, an effect, the right of whoever decided."""
     max_bytes: int = MAX_ANSWER_BYTES
 
     @property
@@ -111,24 +112,6 @@ class Traffic:
     writes: int = 0
 
 
-class TokenBucket:
-    """Write tokens: a burst, then a steady rate, first come first served (reliability, section 3.6)."""
-
-    def __init__(self, clock: Clock, rate: float = WRITES_PER_SECOND, burst: float = WRITE_BURST) -> None:
-        self._clock, self._rate, self._burst = clock, rate, burst
-        self._tokens, self._at = burst, clock.monotonic()
-
-    async def take(self, *, urgent: bool = False) -> None:
-        """Wait for one token; an urgent write goes ahead and the others wait longer."""
-        now = self._clock.monotonic()
-        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
-        self._at = now
-        # The balance may go below zero: each waiter has booked its token, which keeps them in order.
-        self._tokens -= 1
-        if self._tokens < 0 and not urgent:
-            await self._clock.sleep(-self._tokens / self._rate)
-
-
 class ServerClock:
     """The API server's clock against our monotonic one, the median of the last five `Date` headers."""
 
@@ -164,7 +147,7 @@ class Transport:
         self._login: Credentials | None = None
         self._clients: list[ApiClient] = []
         self._opening = asyncio.Lock()
-        self._bucket = TokenBucket(clock)
+        self._limiter = RequestLimiter(clock)
         self._rest: dict[tuple[str, str], float] = {}
         self.server_clock = ServerClock(clock)
         self.traffic = Traffic()
@@ -212,8 +195,6 @@ class Transport:
 
     async def _once(self, request: Request) -> Reply:
         self._must_not_rest(request)
-        if request.writes:
-            await self._bucket.take(urgent=request.urgent)
         reply = await self._exchange(request)
         if reply.status == 401:
             await self._open(anew=True)
@@ -235,10 +216,21 @@ class Transport:
     async def _exchange(self, request: Request) -> Reply:
         self._count(request)
         login, client = await self._open()
+        await self._limiter.enter(urgent=request.urgent)
         sent = self._clock.monotonic()
-        with _foreign_errors(request):
-            async with _response(client, login, request, self._whole) as response:
-                reply = Reply(response.status, response.headers, await _bounded(response, request))
+        try:
+            with _foreign_errors(request):
+                async with _response(client, login, request, self._whole) as response:
+                    reply = Reply(response.status, response.headers, await _bounded(response, request))
+        except errors.Unavailable:
+            self._limiter.refused()
+            raise
+        finally:
+            self._limiter.leave()
+        if reply.status in REFUSED:
+            self._limiter.refused()
+        else:
+            self._limiter.answered((request.verb, request.resource), self._clock.monotonic() - sent)
         self.server_clock.learn(reply.headers.get("Date", ""), sent)
         API_REQUESTS.labels("write" if request.writes else "read", f"{reply.status // 100}xx").inc()
         return reply
@@ -266,14 +258,18 @@ class Transport:
     @asynccontextmanager
     async def as_holder(self, token: str) -> AsyncIterator[Transport]:
         """A way to the same server for whoever holds the token, and nothing of our own account with it."""
-        theirs = replace(
-            await self.login(), token=token, token_file=None, cert_file="", key_file="", impersonate=NOBODY_ELSE
-        )
+        login, client = await self._open()
+        theirs = replace(login, token=token, token_file=None, cert_file="", key_file="", impersonate=NOBODY_ELSE)
         asked = Transport(given_credentials(theirs), self._clock, self._random)
+        asked._limiter = self._limiter
+        shares = not _differs(theirs, login)
+        if shares:
+            asked._login, asked._clients = theirs, [client]
         try:
             yield asked
         finally:
-            await asked.aclose()
+            if not shares:
+                await asked.aclose()
 
     async def now(self) -> datetime:
         """The API server's clock; asks it once where no answer has told yet."""
