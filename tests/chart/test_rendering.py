@@ -364,6 +364,28 @@ def test_an_operator_of_some_namespaces_is_granted_what_the_code_says_and_nothin
     assert settings_of(found)["kubernetes"]["namespaces"] == PLACES
 
 
+def test_the_operators_requests_have_places_of_their_own_and_what_guards_cases_goes_first() -> None:
+    objects = rendered(with_values(priorityAndFairness={"enabled": True, "shares": 7}))
+    level = one(objects, "PriorityLevelConfiguration")
+    schemas = sorted((each for each in objects if each["kind"] == "FlowSchema"), key=_precedence)
+
+    assert level["spec"]["limited"]["nominalConcurrencyShares"] == 7
+    assert [each["spec"]["priorityLevelConfiguration"]["name"] for each in schemas] == [
+        "workload-high",
+        level["metadata"]["name"],
+    ]
+    account = {"name": "inquest", "namespace": NAMESPACE}
+    asked = [rule["subjects"][0]["serviceAccount"] for each in schemas for rule in each["spec"]["rules"]]
+    assert asked == [account, account]
+    off = rendered(with_values(priorityAndFairness={"enabled": False}))
+    assert "FlowSchema" not in {each["kind"] for each in off}
+
+
+def _precedence(schema: Object) -> int:
+    found: int = schema["spec"]["matchingPrecedence"]
+    return found
+
+
 def test_a_release_for_one_team_brings_nothing_of_the_cluster_but_the_reading_of_what_is_installed() -> None:
     catalogue = {"enabled": True, "image": f"registry.example/kubectl@sha256:{'0' * 64}"}
     found = rendered({**values_of(TEAM), "catalogue": catalogue})
