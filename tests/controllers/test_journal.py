@@ -239,3 +239,29 @@ def test_what_cannot_be_cut_is_refused_in_words() -> None:
 
     with pytest.raises(Invalid, match="does not fit"):
         encode(Log(UID), draft(words=words), ME, "inquest-system")
+
+
+async def test_a_log_that_is_read_again_is_the_same_and_one_that_grew_keeps_its_entries(
+    journal: Journal, slots: Slots
+) -> None:
+    await written(journal, 3)
+
+    first, again = await journal.read(UID), await journal.read(UID)
+    log = await journal.add(again, draft(n=4), ME, yes)
+    longer = await Journal(slots, "inquest-system").read(UID)  # type: ignore[arg-type]
+
+    assert again is first
+    assert await journal.read(UID) == log == longer
+    assert all(ours is theirs for ours, theirs in zip((await journal.read(UID)).entries, first.entries, strict=False))
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_a_slot_that_is_altered_after_it_was_read_is_found(journal: Journal, slots: Slots, place: int) -> None:
+    await written(journal, 3)
+    await journal.read(UID)
+
+    name = sorted(slots.held)[place]
+    slots.held[name]["binaryData"]["payload"] = slots.held[sorted(slots.held)[place - 1]]["binaryData"]["payload"]
+
+    with pytest.raises(Tampered):
+        await journal.read(UID)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -181,13 +182,8 @@ class ApiModel(BaseModel):
     @model_serializer(mode="wrap")
     def _without_absence(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Absent optional fields are not written, so that presence means something to the CEL rules."""
-        kept = self._required_names()
+        kept = _required_names(type(self))
         return {key: value for key, value in handler(self).items() if key in kept or not _is_absent(value)}
-
-    @classmethod
-    def _required_names(cls) -> frozenset[str]:
-        fields = ((name, field) for name, field in cls.model_fields.items() if field.is_required())
-        return frozenset(text for name, field in fields for text in (name, field.alias or name))
 
     def to_object(self) -> dict[str, Any]:
         """The JSON object that goes to the API server."""
@@ -197,6 +193,12 @@ class ApiModel(BaseModel):
     def from_object(cls, found: Mapping[str, Any]) -> Self:
         """The value of a JSON object of the API server; what this version does not know is left out."""
         return cls.model_validate(found, extra="ignore")
+
+
+@cache
+def _required_names(model: type[ApiModel]) -> frozenset[str]:
+    fields = ((name, field) for name, field in model.model_fields.items() if field.is_required())
+    return frozenset(text for name, field in fields for text in (name, field.alias or name))
 
 
 def _is_absent(value: object) -> bool:

@@ -15,6 +15,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final
 
 from inquest.api.base import rfc3339
@@ -28,6 +30,8 @@ JOURNAL_VERSION: Final = 2
 MAX_PART_BYTES: Final = 256 * 1024
 """Compressed payload of one slot (reliability, section 5)."""
 MAX_PARTS: Final = 4
+MOST_KNOWN: Final = 32
+"""Logs that are remembered: those of the cases in hand, and some."""
 CUTS: Final = (65_536, 16_384, 4_096, 1_024, 256)
 """Characters that stay of a text where an entry does not fit; the first cut that suffices is taken."""
 CONFIG_MAP: Final = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
@@ -67,6 +71,11 @@ class Log:
     dangling: tuple[str, ...] = ()
     """Slots of an entry that was not written to its end: it did not happen."""
 
+    @cached_property
+    def memory(self) -> dict[str, object]:
+        """What was made of it, for whoever reads the same log again; no part of it."""
+        return {}
+
     @property
     def seq(self) -> int:
         return self.entries[-1].seq if self.entries else 0
@@ -91,17 +100,25 @@ class Draft:
 
 
 class Journal:
-    """Reads and writes the slots of any case; holds no state of its own."""
+    """Reads and writes the slots of any case.
+
+    What it remembers are entries by the digest of their slot: a look reads every slot anew, and unpacks those alone
+    that it has not seen.
+    """
 
     def __init__(self, status: Objects, namespace: str) -> None:
         self._status = status
         self._namespace = namespace
+        self._known: dict[str, Log] = {}
+        """By uid, whoever was read last at the end."""
 
     async def read(self, uid: str) -> Log:
         """The whole log, straight from the API server, its chain checked; Tampered where it does not hold."""
         labels = f"{JOURNAL_LABEL}=true,{INVESTIGATION_LABEL}={uid}"
         slots = await self._status.list(CONFIG_MAP, self._namespace, labels=labels)
-        return await asyncio.to_thread(fold, uid, slots)
+        known = self._known.get(uid)
+        log = await asyncio.to_thread(fold, uid, slots, known)
+        return self._remember(known if known is not None and _is_same(log, known) else log)
 
     async def add(self, log: Log, draft: Draft, author: Writer, still_owned: Callable[[], Awaitable[bool]]) -> Log:
         """Write the draft as the next entry and give the longer log.
@@ -118,7 +135,7 @@ class Journal:
             if not await still_owned():
                 raise Fenced(f"slot {log.seq + 1} of {log.uid} was written by another replica") from None
             return await self.read(log.uid)
-        return fold_from(replace(log, dangling=()), slots)
+        return self._remember(fold_from(replace(log, dangling=()), slots))
 
     async def forget(self, uid: str) -> int:
         """Delete the slots of a closed case, the lowest number last; says how many there were.
@@ -126,6 +143,7 @@ class Journal:
         All but the first go by one request, for a case has dozens and writes are scarce.
         """
         labels = f"{JOURNAL_LABEL}=true,{INVESTIGATION_LABEL}={uid}"
+        self._known.pop(uid, None)
         slots = await self._status.list(CONFIG_MAP, self._namespace, labels=labels)
         first = min(map(_name_of, slots), default="")
         if len(slots) > 1:
@@ -134,6 +152,13 @@ class Journal:
         if slots:
             await self._delete(first)
         return len(slots)
+
+    def _remember(self, log: Log) -> Log:
+        self._known.pop(log.uid, None)
+        while len(self._known) >= MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        self._known[log.uid] = log
+        return log
 
     async def _mend(self, log: Log, still_owned: Callable[[], Awaitable[bool]]) -> None:
         if log.dangling and not await still_owned():
@@ -162,13 +187,14 @@ def encode(log: Log, draft: Draft, author: Writer, namespace: str) -> tuple[Json
     return tuple(slots)
 
 
-def fold(uid: str, slots: Sequence[Json]) -> Log:
-    """A log from its slots in any order; every digest, number and epoch is checked."""
-    return fold_from(Log(uid), sorted(slots, key=_name_of))
+def fold(uid: str, slots: Sequence[Json], known: Log | None = None) -> Log:
+    """A log from its slots in any order; every digest, number and epoch is checked. `known`: as it was read before."""
+    entries = {entry.digest: entry for entry in known.entries} if known is not None else {}
+    return fold_from(Log(uid), sorted(slots, key=_name_of), entries)
 
 
-def fold_from(log: Log, slots: Sequence[Json]) -> Log:
-    """The log with further slots, which must follow it without a gap."""
+def fold_from(log: Log, slots: Sequence[Json], known: Mapping[str, JournalEntry] = MappingProxyType({})) -> Log:
+    """The log with further slots, which must follow it without a gap; `known` entries by digest are not unpacked."""
     pending: list[tuple[dict[str, Any], bytes]] = []
     previous, seq, epoch = log.digest, log.seq, log.epoch
     for slot in slots:
@@ -176,9 +202,14 @@ def fold_from(log: Log, slots: Sequence[Json]) -> Log:
         seq, epoch, previous = seq + 1, int(head["epoch"]), slot_digest(slot)
         pending.append((head, base64.b64decode(slot.get("binaryData", {}).get("payload", ""))))
         if head["part"] == head["parts"]:
-            log = replace(log, entries=(*log.entries, _entry(pending, previous)))
+            log = replace(log, entries=(*log.entries, known.get(previous) or _entry(pending, previous)))
             pending = []
     return replace(log, dangling=tuple(_name_of(slot) for slot in slots[len(slots) - len(pending) :]))
+
+
+def _is_same(one: Log, other: Log) -> bool:
+    same = len(one.entries) == len(other.entries) and one.dangling == other.dangling
+    return same and all(ours is theirs for ours, theirs in zip(one.entries, other.entries, strict=True))
 
 
 def slot_digest(slot: Json) -> str:

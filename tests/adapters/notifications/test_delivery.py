@@ -72,13 +72,12 @@ def process(sink: Sink, settings: Settings | None = None) -> InvestigationContro
 
 def process_with(notifier: NotificationDispatcher, settings: Settings | None = None) -> InvestigationController:
     return InvestigationController(
-        cast(Any, SimpleNamespace(notifier=notifier, redacted=_sealed, clock=None, settings=settings or Settings())),
+        cast(Any, SimpleNamespace(notifier=notifier, redactor=_OPEN, clock=None, settings=settings or Settings())),
         admitted,
     )
 
 
-async def _sealed(data: Any) -> Any:
-    return seal(data)
+_OPEN = SimpleNamespace(published=seal)
 
 
 def investigation(**status: Any) -> Investigation:
@@ -188,7 +187,7 @@ class Ended(World):
 
     async def log(self, uid: str) -> Any:
         facts = cases.closing(internal_error("no trace"), seconds=90).facts
-        return SimpleNamespace(entries=[SimpleNamespace(payload=dump_fact(fact)) for fact in facts])
+        return SimpleNamespace(entries=[SimpleNamespace(payload=dump_fact(fact)) for fact in facts], memory={})
 
     def operator(self) -> InvestigationController:
         parts = {"journal": SimpleNamespace(read=self.log), "replica": "a/1", "clock": SystemClock()}

@@ -41,11 +41,11 @@ class Desk(World):
         return gone
 
     async def log(self, uid: str) -> Any:
-        return SimpleNamespace(entries=[SimpleNamespace(payload=dump_fact(fact)) for fact in CLOSED.facts])
+        return SimpleNamespace(entries=[SimpleNamespace(payload=dump_fact(fact)) for fact in CLOSED.facts], memory={})
 
     async def nothing(self, uid: str) -> Any:
         """Its slots are gone."""
-        return SimpleNamespace(entries=[])
+        return SimpleNamespace(entries=[], memory={})
 
     def archive(self) -> Archive:
         journal: Any = SimpleNamespace(read=self.log, forget=self.forget)

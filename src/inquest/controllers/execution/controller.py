@@ -29,13 +29,13 @@ from inquest.api.types import (
 from inquest.controllers.approval.controller import ApprovalController
 from inquest.controllers.execution.effect_readings import EffectReader
 from inquest.controllers.guards import Guards, bare_reference
+from inquest.controllers.investigation.case_work import fold_journal
 from inquest.controllers.notices import given_up, merge_notices, send_notice, unless_late
 from inquest.controllers.pods import pods_of
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import publish_status, redact_object
 from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, Fact, UndoCreated
-from inquest.core.case.journal import load_fact
 from inquest.core.remediation.effectiveness import (
     LOOK_BACK,
     NOT_KNOWN,
@@ -171,8 +171,7 @@ class ExecutionController:
         return guard_undo(view) if _is_undo(found) else check_guards(view)
 
     async def _facts(self, inv: Investigation) -> tuple[Fact, ...]:
-        log = await self.ports.journal.read(inv.uid)
-        return tuple(load_fact(entry.payload) for entry in log.entries)
+        return fold_journal(await self.ports.journal.read(inv.uid)).facts
 
     async def _locked(self, found: WorkflowExecution, now: datetime) -> StatusUpdate:
         """Something stands under the Job's name: whose is it?"""

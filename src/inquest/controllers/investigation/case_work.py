@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -62,10 +63,22 @@ async def close_case(ports: ControllerPorts, verdict: outcome.Conclusion) -> fac
 
 def fold_journal(journal: Log) -> Case:
     """The case that a journal holds; Tampered where it is not one that this product could have written."""
+    kept = journal.memory.get(_CASE)
+    if isinstance(kept, Case):
+        return kept
     try:
-        return fold_case(load_fact(entry.payload) for entry in journal.entries)
+        return remember_case(journal, fold_case(load_fact(entry.payload) for entry in journal.entries))
     except (InvalidTransition, ValidationError) as error:
         raise Tampered(f"the journal makes no case: {type(error).__name__}") from error
+
+
+def remember_case(journal: Log, case: Case) -> Case:
+    """Keep a case beside the journal that makes it, with what was worked out from its facts."""
+    journal.memory[_CASE] = case
+    return case
+
+
+_CASE: Final = "case"
 
 
 def must_be_readable(case: Case, payload: Json) -> None:

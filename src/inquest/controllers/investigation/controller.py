@@ -43,7 +43,7 @@ from inquest.api.types import (
 from inquest.controllers.approval.controller import ApprovalController, RequestState
 from inquest.controllers.guards import Guards
 from inquest.controllers.investigation.act import Performer, performers_by_step
-from inquest.controllers.investigation.case_work import CaseWork, fold_journal, must_be_readable
+from inquest.controllers.investigation.case_work import CaseWork, fold_journal, must_be_readable, remember_case
 from inquest.controllers.investigation.claim import CaseClaim, Ownership
 from inquest.controllers.investigation.effects import Effects
 from inquest.controllers.investigation.finish import Archive
@@ -586,7 +586,9 @@ class InvestigationController:
         draft = Draft(type(fact).SLOT, payload, await self.ports.now(), _usage(fact))
         longer = await write_entry(self.ports, self.ownership, work, draft)
         one_more = len(longer.entries) == len(work.journal.entries) + 1
-        work.case = advance_case(work.case, load_fact(longer.entries[-1].payload)) if one_more else fold_journal(longer)
+        if one_more:
+            remember_case(longer, advance_case(work.case, load_fact(longer.entries[-1].payload)))
+        work.case = fold_journal(longer)
         work.journal = longer
         log.debug("recorded", investigation=work.investigation.name, fact=type(fact).__name__, seq=longer.seq)
         if one_more:

@@ -17,13 +17,12 @@ from inquest.api.investigation import OWNER_FIELDS, Investigation, Transcript
 from inquest.api.names import FINGERPRINT_LABEL, INVESTIGATION_LABEL, JOURNAL_LABEL, execution_name, label_value
 from inquest.api.signal import Signal
 from inquest.api.types import TERMINAL_PHASES
+from inquest.controllers.investigation.case_work import fold_journal
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.controller import ORPHAN_LEASE, place_in
 from inquest.controllers.signal.earlier_cases import ended_case, newest_first
 from inquest.controllers.status import publish_status
-from inquest.core.case.journal import load_fact
-from inquest.core.case.transitions import fold_case
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import archive, audit
 from inquest.core.signals.retention import RetentionLimits, choose_retiring
@@ -128,7 +127,7 @@ class Archive:
     async def _record(self, inv: Investigation) -> Transcript | None:
         """Send the records; the ids of a repeat are the same. Gives where they are found."""
         journal = await self.ports.journal.read(inv.uid)
-        case = fold_case(load_fact(entry.payload) for entry in journal.entries)
+        case = fold_journal(journal)
         if not case.facts:
             return None
         offered = {invocation: self.ports.tools.schemas(invocation) for invocation in Invocation}

@@ -107,9 +107,17 @@ ENDS: Final[Mapping[Phase, frozenset[Phase]]] = {
 
 def advance_case(case: Case, fact: Fact) -> Case:
     """Apply one fact; InvalidTransition where the table has no row for it."""
-    after = replace(case, phase=_next_phase(case.phase, fact), facts=(*case.facts, fact))
-    after.__dict__["memory"] = case.memory  # where a cached property keeps its value
-    return after
+    return _with_memory(replace(case, phase=_next_phase(case.phase, fact), facts=(*case.facts, fact)), case.memory)
+
+
+def case_before(case: Case, place: int, memory: dict[str, object]) -> Case:
+    """The case without the fact at this place and those after it; `memory` is that of earlier places."""
+    return _with_memory(replace(case, facts=case.facts[:place]), memory)
+
+
+def _with_memory(case: Case, memory: dict[str, object]) -> Case:
+    case.__dict__["memory"] = memory  # where a cached property keeps its value
+    return case
 
 
 def fold_case(facts: Iterable[Fact]) -> Case:

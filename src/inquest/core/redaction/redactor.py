@@ -12,6 +12,7 @@ import enum
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
 from itertools import accumulate
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, quote_plus, unquote
@@ -48,6 +49,27 @@ MAX_ROUNDS: Final = 4
 """Rounds until a text stays as it is; one that does not is withheld, so that redacting twice is redacting once."""
 
 
+class CleanTexts:
+    """Texts that came out of the gate, by their digest: all begins anew where there are too many."""
+
+    def __init__(self, most: int = 20_000) -> None:
+        self._most = most
+        self._digests: set[bytes] = set()
+
+    def __contains__(self, text: str) -> bool:
+        return _digest(text) in self._digests
+
+    def add(self, text: str) -> None:
+        """This text passes unchanged."""
+        if len(self._digests) >= self._most:
+            self._digests = set()
+        self._digests.add(_digest(text))
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 class Redactor:
     """Implements `ports.Redactor`; `known` are the values of Inquest's own mounted secrets."""
 
@@ -55,12 +77,14 @@ class Redactor:
         self._values = frozenset(known)
         self._known = KnownSecrets(self._values)
         self._env_values = env_values
+        self._clean = CleanTexts()
 
     def learn(self, value: str) -> None:
         """One more value to mask from now on; what was known before stays known, for old texts may still hold it."""
         if value not in self._values:
             self._values |= {value}
             self._known = KnownSecrets(self._values)
+            self._clean = CleanTexts()
 
     def text(self, text: str) -> Redacted[str]:
         return seal(self._guarded(text))
@@ -84,10 +108,16 @@ class Redactor:
         return without_tokens(self._guarded(text))
 
     def _guarded(self, text: str) -> str:
+        clean = self._clean
+        if text in clean:
+            return text
         try:
-            return self._settled(writable(text))
+            found = self._settled(writable(text))
         except Exception:  # the gate fails closed, whatever went wrong
             return WITHHELD
+        # What came out goes in again with the next status, and redacting twice is redacting once.
+        clean.add(found)
+        return found
 
     def _settled(self, text: str, level: int = 0) -> str:
         """The text as it will be shown, and every form in which it may be read, without a secret."""

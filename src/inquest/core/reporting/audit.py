@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
@@ -19,7 +19,7 @@ from inquest.api.types import ApprovalState, EffectivenessReason, Phase, Reason,
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.outcome import Conclusion
-from inquest.core.case.transitions import fold_case
+from inquest.core.case.transitions import case_before, fold_case
 from inquest.core.diagnosis.categories import NO_FAULT, category_from
 from inquest.core.evidence.evidence import digest_of
 from inquest.core.history.history import is_good
@@ -105,6 +105,8 @@ class _Book:
     uid: str
     tools: Offered
     exchanges: Mapping[int, TranscriptTurn]
+    memory: dict[str, object] = field(default_factory=dict)
+    """Of the case as it stood at each turn: one goes on from the turn before."""
 
     def agent(
         self, step: str, name: str, action: str, at: datetime, data: Mapping[str, Any], *, ok: bool
@@ -225,7 +227,7 @@ def _request(book: _Book, found: TranscriptTurn) -> dict[str, Any]:
 
 def _shown(book: _Book, found: TranscriptTurn) -> tuple[tuple[Message, ...], tuple[str, ...]]:
     """Messages of the request that this reply answered, and the tools that it offered."""
-    until = replace(book.case, facts=book.case.facts[: found.fact])
+    until = case_before(book.case, found.fact, book.memory)
     inquiry = inquiry_of(until, book.tools, found.invocation)
     late = float("inf") if found.reply.reserved == BudgetSpent.TIME else 0.0
     move = next_move(inquiry, elapsed=late)
