@@ -62,11 +62,11 @@ def work_of(case: Case) -> CaseWork:
     return CaseWork(CaseClaim(inv, Writer("r", 1)), Log("u-1"), case)
 
 
-async def test_progress_is_told_every_five_seconds_and_no_more_often(clock: HandClock) -> None:
+async def test_progress_is_told_every_ten_seconds_and_no_more_often(clock: HandClock) -> None:
     shown, turned = Shown(clock), WHOLE.all(facts.RcaReplied)[0]
     open_ = fold_case(WHOLE.facts[:3])
     work = work_of(open_)
-    for _ in range(40):
+    for _ in range(70):
         before, work.case = work.case, Case(open_.phase, (*work.case.facts, turned))
         await shown._tell(work, before)
         clock.seconds += 0.7
@@ -106,7 +106,7 @@ async def test_news_that_had_to_wait_is_told_while_the_model_thinks(clock: HandC
         thinking.cancel()
         await asyncio.gather(thinking, return_exceptions=True)
 
-    assert shown.moments == [5.0]
+    assert shown.moments == [PROGRESS_SECONDS]
 
 
 async def test_a_status_that_cannot_be_written_costs_no_model_call(clock: HandClock) -> None:

@@ -18,7 +18,6 @@ from inquest.api.base import (
     Name,
     Resource,
     StatusBase,
-    Text63,
     Text253,
     Text300,
     Text500,
@@ -273,8 +272,6 @@ class ApprovalStatus(StatusBase):
     """Who decided."""
     void_reason: VoidReason | None = None
     """Why it lost its meaning."""
-    time_remaining: Text63 | None = None
-    """What is left of its time."""
     consumed_by: Uid | None = None
     """Uid of the one execution that used it; set once."""
 

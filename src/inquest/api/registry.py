@@ -109,7 +109,7 @@ _APPROVAL = KindEntry(
         Column("Phase", ".status.phase"),
         Column("By", ".spec.decidedBy"),
         # A date column shows a time ahead as `<invalid>`.
-        Column("Expires", ".status.timeRemaining"),
+        Column("Expires", ".spec.expiresAt"),
         _AGE,
         _wide("Reason", ".spec.reason"),
         _wide("Risk", ".spec.riskFactors[0].score", "integer"),

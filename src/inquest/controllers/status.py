@@ -35,7 +35,7 @@ REFERENCES: Final = frozenset({"signalRef", "investigationRef", "approvalRef", "
 """Fields of a spec or a status that hold the name of an object of ours, and nothing else."""
 
 
-PROGRESS_SECONDS: Final = 5.0
+PROGRESS_SECONDS: Final = 10.0
 """Shortest time between two writes that tell of progress alone (behaviours, section 9.2)."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from inquest.api.base import rfc3339
 from inquest.api.findings import ProgressEntry, StepState
 from inquest.api.types import ApprovalState, ExecutionPhase, Phase, Resolution
 from inquest.core.reporting.message import what_was_done
@@ -173,11 +174,11 @@ def _awaiting(told: CaseObjects) -> Leaves:
         " by ", (approval.decided_by if approval else None) or (request.spec.decided_by if request else None)
     )
     reason = text_after(": ", request.spec.decision_reason if request else None)
-    left = request.status.time_remaining if request and state is ApprovalState.PENDING else None
+    until = rfc3339(request.spec.expires_at) if request and state is ApprovalState.PENDING else None
     ref = approval.ref.name if approval and approval.ref else ""
     command = f"to decide: inquest approve {told.name} -n {told.investigation.namespace}"
     return f"{_text(state)}{by}{reason}", (
-        *text_nodes(text_after("request ", ref), text_after("time left ", left)),
+        *text_nodes(text_after("request ", ref), text_after("until ", until)),
         *((Node(command, quote=True),) if _is_asked(told) else ()),
     )
 

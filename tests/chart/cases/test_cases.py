@@ -142,7 +142,6 @@ def test_in_staging_a_fault_is_mended_without_asking_anybody(done: Played) -> No
     assert limit(done.before) == "32Mi"
     assert limit(done.team.deployment()) == "64Mi"
     assert done.team.serves()
-    done.team.cases.tells(run, "LockReleased")
     assert done.remembered() == ("", "IncreaseMemoryLimits", "Resolved")
     done.leaves_nothing()
 

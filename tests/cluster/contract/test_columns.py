@@ -28,7 +28,7 @@ SHOWN = {
     ),
     "rar": (
         "NAME INVESTIGATION TARGET WORKFLOW CONFIDENCE PHASE BY EXPIRES AGE",
-        "rar-inv-checkout inv-checkout checkout crashloop-rollback 0.92 Pending 4m",
+        "rar-inv-checkout inv-checkout checkout crashloop-rollback 0.92 Pending 2026-11-20T10:17:00Z",
         "REASON RISK APPROVALS VOID",
         "Production environment 70",
     ),

@@ -463,7 +463,7 @@ ON_CHANGE = [
         "a closed request is final",
         "RemediationApprovalRequest",
         _status(phase="Rejected"),
-        _status(phase="Rejected", timeRemaining="0s"),
+        _status(phase="Rejected"),
         _status(phase="Approved"),
         "status.phase is final once it is not Pending; only Approved may become Voided",
     ),

@@ -54,6 +54,10 @@ def lock(world: World, labels: dict[str, str]) -> Object:
     )
 
 
+def _is_released(seen: Object) -> bool:
+    return conditions(seen)["TargetLocked"] == ("False", "Released")
+
+
 def test_a_fix_that_did_not_help_says_so_and_asks_a_person(staging: World) -> None:
     """The limit was raised, every pod is ready again, and a container was killed for its memory once more."""
     case, execution = running(staging)
@@ -113,7 +117,7 @@ def test_a_fix_that_helped_ends_the_case_and_is_remembered(staging: World) -> No
     assert concluded["status"]["recommendation"]["urgency"] == "None"
     job = execution["status"]["job"]["name"]
     world.until(lambda: world.api.find("Job", job, EXECUTION_NAMESPACE) is None, "its Job is gone")
-    world.tells(verified, "LockReleased")
+    world.shows("WorkflowExecution", verified["metadata"]["name"], _is_released)
     stored = world.shows(
         "Investigation", case["metadata"]["name"], lambda seen: conditions(seen)["Recorded"] == ("True", "Stored")
     )

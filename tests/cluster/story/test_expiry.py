@@ -24,7 +24,6 @@ def test_a_request_that_nobody_answers_expires(world: World) -> None:
     assert case["status"]["message"].endswith("; Approval request expired")
     expired = world.reaches("RemediationApprovalRequest", request, "Expired")
     assert conditions(expired)["ApprovalExpired"] == ("True", "Timeout")
-    assert expired["status"]["timeRemaining"] == "0s"
     assert not world.decide(request, "Approved").accepted
     assert case["status"]["nextAllowed"] > case["status"]["completedAt"]
     assert ("Escalation", "High") in [(one["type"], one["priority"]) for one in case["status"]["notices"]]

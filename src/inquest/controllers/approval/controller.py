@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from inquest.api.approval import ApprovalSpec, Identity, RemediationApprovalRequest
-from inquest.api.base import GROUP, duration_from_timedelta
+from inquest.api.base import GROUP
 from inquest.api.conditions import ConditionValue, false, true
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
@@ -164,19 +164,13 @@ class ApprovalController:
             # Decided already: that it cannot be used now, or has been used, does not open it again.
             return
         if phase is None:
-            left = looked.request.spec.expires_at - now
-            changes: dict[str, Any] = {
-                "phase": ApprovalPhase.PENDING,
-                "time_remaining": _minutes(left),
-            }
-            await publish_status(self.ports, APPROVAL, looked.request, changes, {}, now=now)
+            await publish_status(self.ports, APPROVAL, looked.request, {"phase": ApprovalPhase.PENDING}, {}, now=now)
             return
         changes = {
             "phase": phase,
             "decided_at": looked.decided_at,
             "decided_by": looked.decided_by or None,
             "void_reason": looked.stand.void,
-            "time_remaining": "0s",
         }
         await publish_status(self.ports, APPROVAL, looked.request, changes, _verdicts(phase, looked.stand), now=now)
 
@@ -247,11 +241,6 @@ PHASES: Final = {
     ApprovalState.EXPIRED: ApprovalPhase.EXPIRED,
     ApprovalState.VOIDED: ApprovalPhase.VOIDED,
 }
-
-
-def _minutes(left: timedelta) -> str:
-    """Whole minutes, so that the status is not written more than once a minute."""
-    return duration_from_timedelta(timedelta(minutes=max(0, int(left.total_seconds() // 60))))
 
 
 def _is_settled(stand: ApprovalCheck) -> bool:

@@ -82,8 +82,8 @@ class StatusUpdate:
 
     changes: Mapping[str, Any]
     verdicts: Mapping[str, ConditionValue]
-    event: tuple[str, str, bool] | None = None
-    """Reason, message, warning."""
+    warning: tuple[str, str] | None = None
+    """Reason and message of an event."""
     again: timedelta | None = None
 
 
@@ -212,9 +212,7 @@ class ExecutionController:
             else found.status.effectiveness,
         }
         verdicts = {"TargetLocked": true("Locked"), "JobCreated": true(how), "JobComplete": unknown("InProgress")}
-        return StatusUpdate(
-            changes, verdicts, ("JobCreated", f"Job {meta['namespace']}/{meta['name']}", False), JOB_POLL
-        )
+        return StatusUpdate(changes, verdicts, again=JOB_POLL)
 
     async def _before(self, found: WorkflowExecution, now: datetime) -> HealthBefore:
         """How the target fared right before the run: an undo is due where it fares worse afterwards (resources, 8.2).
@@ -273,7 +271,7 @@ class ExecutionController:
             done = {"JobComplete": true("JobSucceeded"), "EffectivenessAssessed": false("Disabled")}
             phase = {"phase": ExecutionPhase.SUCCEEDED, "message": "the Job succeeded; verification is switched off"}
             ready = {"Ready": true("Succeeded")}
-            return StatusUpdate(changes | phase, done | ready, ("JobSucceeded", "the Job succeeded", False), JOB_POLL)
+            return StatusUpdate(changes | phase, done | ready, again=JOB_POLL)
         when = self._windows(found, ended, await self._is_proactive(found), context.labels.git_ops_managed or False)
         times = {"check_after": when.check_after, "alert_check_after": when.alert_check_after}
         before = found.status.effectiveness or Effectiveness()
@@ -285,12 +283,7 @@ class ExecutionController:
             "Ready": true("Verifying"),
         }
         again = max(timedelta(seconds=1), when.check_after - now)
-        return StatusUpdate(
-            changes | waiting | {"effectiveness": effect},
-            verdicts,
-            ("JobSucceeded", "the Job succeeded; its effect is looked at", False),
-            again,
-        )
+        return StatusUpdate(changes | waiting | {"effectiveness": effect}, verdicts, again=again)
 
     async def _undone(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> StatusUpdate:
         """The undo ran: what it took back says so first, so that a crash in between comes here again."""
@@ -309,7 +302,7 @@ class ExecutionController:
             "EffectivenessAssessed": false("NotApplicable"),
             "Ready": true("Succeeded"),
         }
-        return StatusUpdate(changes, verdicts, ("JobSucceeded", "the undo ran", False), JOB_POLL)
+        return StatusUpdate(changes, verdicts, again=JOB_POLL)
 
     async def _roll_back(self, undo: WorkflowExecution, now: datetime) -> None:
         """The execution that was taken back, as long as it is the one that was meant."""
@@ -324,7 +317,7 @@ class ExecutionController:
         message = f"taken back by {undo.name}: {ran.status.message or ''}"[:1024]
         changes = {"phase": ExecutionPhase.ROLLED_BACK, "reason": "RolledBack", "message": message}
         verdicts = {"Ready": false("RolledBack", message)}
-        await self._tell(ran, StatusUpdate(changes, verdicts, ("RolledBack", message, True)), now)
+        await self._tell(ran, StatusUpdate(changes, verdicts, ("RolledBack", message)), now)
 
     # --- Verifying -----------------------------------------------------------------------------------------------
 
@@ -397,7 +390,7 @@ class ExecutionController:
             return StatusUpdate({}, {}, again=max(timedelta(seconds=1), ended + cooldown - now))
         await self._delete_job(found, there)
         verdicts = {"TargetLocked": false("Released", "the Job was deleted")}
-        return StatusUpdate({}, verdicts, ("LockReleased", "the Job was deleted", False))
+        return StatusUpdate({}, verdicts)
 
     async def _let_go(self, found: WorkflowExecution) -> timedelta | None:
         """The object is being deleted: its Job goes first, then the finalizer."""
@@ -426,10 +419,9 @@ class ExecutionController:
         written = await publish_status(self.ports, EXECUTION, found, changes, change.verdicts, now=now)
         if written is None:
             return
-        if change.event:
-            reason, message, warning = change.event
-            text = self.ports.redactor.published(message)
-            await self.ports.notifier.event(found.to_object(), reason, text, warning=warning)
+        if change.warning:
+            text = self.ports.redactor.published(change.warning[1])
+            await self.ports.notifier.event(found.to_object(), change.warning[0], text, warning=True)
         self.ports.offer(INVESTIGATION, found.namespace, found.spec.investigation_ref.name, "")
 
     async def _tell_people(
@@ -560,7 +552,7 @@ def _held(halt: GuardResult, now: datetime) -> StatusUpdate:
     }
     again = max(timedelta(seconds=1), halt.until - now) if halt.until else BUSY_POLL
     verdicts = {"TargetLocked": false(reason, halt.message), "JobCreated": false(reason, halt.message)}
-    return StatusUpdate(changes, verdicts, ("ExecutionBlocked", halt.message, True), again)
+    return StatusUpdate(changes, verdicts, ("ExecutionBlocked", halt.message), again)
 
 
 def _failed_by_guard(halt: GuardResult, now: datetime) -> StatusUpdate:
@@ -583,7 +575,7 @@ def _failure(found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> St
     )
     change = _ended_badly(failure, outcome.ended_at or now)
     duration = _seconds(found.status.started_at, outcome.ended_at or now)
-    return StatusUpdate({**change.changes, "duration_seconds": duration}, change.verdicts, change.event, JOB_POLL)
+    return StatusUpdate({**change.changes, "duration_seconds": duration}, change.verdicts, change.warning, JOB_POLL)
 
 
 def _ended_badly(failure: Failure, at: datetime) -> StatusUpdate:
@@ -601,7 +593,7 @@ def _ended_badly(failure: Failure, at: datetime) -> StatusUpdate:
         "EffectivenessAssessed": false("NotApplicable"),
         "Ready": false("Failed", failure.summary),
     }
-    return StatusUpdate(changes, verdicts, ("JobFailed", failure.summary, True), JOB_POLL)
+    return StatusUpdate(changes, verdicts, ("JobFailed", failure.summary), JOB_POLL)
 
 
 def _with_scores(found: WorkflowExecution, assessed: Assessment) -> Effectiveness:
@@ -633,7 +625,7 @@ def _verified(found: WorkflowExecution, assessed: Assessment) -> StatusUpdate:
     in_vain = phase is ExecutionPhase.INEFFECTIVE
     verdicts = {"Ready": false("Ineffective", message) if in_vain else true("Succeeded", message)}
     verdicts |= {"EffectivenessAssessed": true(str(reason), message)} if reason else {}
-    return StatusUpdate(changes, verdicts, ("VerificationEnded", message, in_vain), JOB_POLL)
+    return StatusUpdate(changes, verdicts, ("VerificationEnded", message) if in_vain else None, JOB_POLL)
 
 
 def _seconds(started: datetime | None, ended: datetime) -> int:

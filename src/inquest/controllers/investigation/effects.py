@@ -68,8 +68,6 @@ class Effects:
             raise Tampered(f"{name} says something else than what was ruled on")
         if asks_less(made.spec, asking):
             raise Tampered(f"{name} asks fewer people, others, or for longer, than the settings say")
-        event = self.ports.redactor.published(f"until {made.spec.expires_at.isoformat()}")
-        await self.ports.notifier.event(made.to_object(), "ApprovalCreated", event)
         escalates = earlier.escalates_at if earlier else chosen.escalates_at(now, made.spec.expires_at)
         return facts.ApprovalRequested(name, made.uid, digest, made.spec.expires_at, now, escalates)
 

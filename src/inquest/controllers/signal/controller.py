@@ -35,7 +35,7 @@ from inquest.api.names import (
 from inquest.api.notices import NoticeEntry, NoticeState
 from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
 from inquest.api.signal import Recommendation, Signal, SignalContent, SignalSpec
-from inquest.api.types import TERMINAL_PHASES, Phase, SignalPhase, SourceType
+from inquest.api.types import TERMINAL_PHASES, SignalPhase, SourceType
 from inquest.controllers.catalogue.live import is_active
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge_notices, send_notice, unless_late
 from inquest.controllers.ports import ControllerPorts
@@ -86,14 +86,11 @@ QUIET_LOOK: Final = timedelta(minutes=10)
 QUIETABLE: Final = frozenset({SignalPhase.ACCEPTED, SignalPhase.DUPLICATE, SignalPhase.BLOCKED})
 LEASE_LOOK: Final = timedelta(seconds=5)
 ORPHAN_LEASE: Final = timedelta(seconds=60)
-EVENTS: Final[Mapping[SignalPhase, tuple[str, bool]]] = {
-    SignalPhase.ACCEPTED: ("SignalAccepted", False),
-    SignalPhase.DUPLICATE: ("SignalDuplicate", False),
-    SignalPhase.IGNORED: ("SignalIgnored", False),
-    SignalPhase.BLOCKED: ("SignalBlocked", True),
-    SignalPhase.RESOLVED: ("SignalResolved", False),
-    SignalPhase.FAILED: ("SignalFailed", True),
+WARNINGS: Final[Mapping[SignalPhase, str]] = {
+    SignalPhase.BLOCKED: "SignalBlocked",
+    SignalPhase.FAILED: "SignalFailed",
 }
+"""What of its phases is an event; the others are in the status alone."""
 TERMINAL: Final = frozenset({SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhase.RESOLVED})
 ENDS_EARLY: Final = frozenset({"OutOfScope", "ScopeUnknown", MANUAL_REVIEW_PENDING})
 """Blocks that a label, an annotation or a new workflow ends before their time."""
@@ -448,9 +445,6 @@ class SignalController:
             created = await self.ports.status.read(INVESTIGATION, name, found.namespace)
             if not _is_made_for(created, found):
                 return await self._foreign(found, name, case_lease_name(seen.fingerprint))
-        await self.ports.notifier.event(
-            created, "InvestigationCreated", self.ports.redactor.published(f"for Signal {found.name}")
-        )
         told = "; ".join(filter(None, (f"{name} investigates it", earlier_answer(seen))))
         return TriageDecision(SignalPhase.ACCEPTED, "Accepted", told)
 
@@ -597,7 +591,6 @@ class SignalController:
         now = await self.ports.now()
         changes = {"phase": SignalPhase.RESOLVED, "reason": "Resolved", "message": "the source says that it is over"}
         await publish_status(self.ports, SIGNAL, found, changes, {"Triaged": true("Resolved")}, now=now)
-        await self._announce(found, SignalPhase.RESOLVED, "the source says that it is over")
         if found.status.investigation_ref:
             self.ports.offer(INVESTIGATION, found.namespace, found.status.investigation_ref.name, "")
         return None
@@ -735,10 +728,9 @@ class SignalController:
                     await publish_status(self.ports, SIGNAL, original, changes, {}, now=now)
 
     async def _announce(self, found: Signal, phase: SignalPhase, message: str) -> None:
-        reason, warning = EVENTS[phase]
-        await self.ports.notifier.event(
-            found.to_object(), reason, self.ports.redactor.published(message), warning=warning
-        )
+        if phase in WARNINGS:
+            text = self.ports.redactor.published(message)
+            await self.ports.notifier.event(found.to_object(), WARNINGS[phase], text, warning=True)
 
     def _sealed(self, obj: Json) -> Redacted[Json]:
         return redact_object(self.ports.redactor.strings, obj)
@@ -809,7 +801,8 @@ def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> ConditionVal
     if inv is None:
         return false("OriginalDeleted", "its investigation is gone")
     if inv.status.phase not in TERMINAL_PHASES:
-        return false("InProgress", f"{inv.name} is {inv.status.phase or Phase.PENDING}")
+        # Not in which phase: each would be one more write of every Signal of the case.
+        return false("InProgress", f"{inv.name} is open")
     if inv.status.resolution is None:
         return false("InheritedFailure" if is_duplicate else "InvestigationFailed", inv.status.message or "")
     return true("Inherited" if is_duplicate else str(inv.status.resolution), inv.status.message or "")
