@@ -9,16 +9,26 @@ from typing import Any
 
 import pytest
 
+from inquest.adapters.clock import SystemClock
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.types import ExecutionPhase, Phase
+from inquest.controllers.investigation.case_work import CaseWork
+from inquest.controllers.investigation.claim import CaseClaim
+from inquest.controllers.investigation.controller import InvestigationController
+from inquest.controllers.journal import Log, Writer
 from inquest.controllers.status import minimal_status, publish_status
+from inquest.core.case.case import Case
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
+from inquest.core.reporting.status import status_changes
 from inquest.errors import Invalid
 from inquest.ports.kinds import EXECUTION, INVESTIGATION
 from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.settings.settings import Settings
 from tests.cluster.kube import proposal
+from tests.controllers.admission import admitted
+from tests.core import cases
 
 NOW = datetime(2026, 5, 4, 10, tzinfo=UTC)
 BAD = "\U0001f4a5"
@@ -116,3 +126,52 @@ def test_only_a_condition_that_is_as_it_was_keeps_its_message() -> None:
     found = minimal_status({"conditions": [ready, stored]}, refused)
 
     assert found["conditions"] == [ready, {**stored, "status": "True", "message": ""}]
+
+
+class Versioned(Server):
+    """Counts up a version with each status that it takes."""
+
+    async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
+        taken = await super().apply_status(kind, obj)
+        frame = taken["metadata"] | {"resourceVersion": str(len(self.taken) + 1)}
+        return {**investigation({}).to_object(), "metadata": frame, "status": taken["status"]}
+
+
+async def _now() -> datetime:
+    return NOW
+
+
+async def test_a_status_of_which_nothing_changed_is_not_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Case] = []
+
+    def counted(case: Case, offered: Any) -> dict[str, Any]:
+        made.append(case)
+        return status_changes(case, offered)
+
+    monkeypatch.setattr("inquest.controllers.investigation.controller.status_changes", counted)
+    server, tools = Versioned(), SimpleNamespace(schemas=lambda invocation: ())
+    ports: Any = SimpleNamespace(
+        redactor=Redactor(), status=server, clock=SystemClock(), now=_now, settings=Settings(), tools=tools
+    )
+    controller = InvestigationController(ports, admitted)
+    log = Log("u-1")
+    found = investigation({})
+
+    def look() -> CaseWork:
+        return CaseWork(CaseClaim(found, Writer("r", 1)), log, cases.reached(Phase.INVESTIGATING))
+
+    first = look()
+    await controller._publish(first)
+    found = first.investigation
+    await controller._publish(first)
+    again = look()
+    await controller._publish(again)
+    assert (len(made), len(server.taken)) == (1, 1)
+
+    again.hear("ModelTimeout", 1, 3)
+    await controller._publish(again)
+    assert (len(made), len(server.taken)) == (2, 2)
+
+    found = found.model_copy(update={"metadata": found.metadata.model_copy(update={"resource_version": "77"})})
+    await controller._publish(look())
+    assert len(made) == 3, "somebody else wrote it"

@@ -658,6 +658,8 @@ class InvestigationController:
         now, place = await self.ports.now(), (inv.namespace, inv.name)
         self.pace.wrote(place)
         self._untold.discard(place)
+        if work.journal.memory.get(_SHOWN) == self._shown_of(work) and not is_telling(inv.status.notices):
+            return
         changes = status_changes(work.case, self._offered(work))
         changes |= _run_of(work, changes.get("execution"))
         if work.case.phase in HELD_PHASES and place in self._hindrances:
@@ -681,6 +683,13 @@ class InvestigationController:
         await self._note_refusal(inv, refused)
         latest = Investigation.from_object(written) if written is not None else inv
         work.claim = replace(work.claim, investigation=latest)
+        if not refused:
+            work.journal.memory[_SHOWN] = self._shown_of(work)
+
+    def _shown_of(self, work: CaseWork) -> tuple[str | None, ...]:
+        """All that a status is made of beside the journal: the same says the same of the same log."""
+        inv = work.investigation
+        return self._hindrances.get((inv.namespace, inv.name)), work.run, work.trouble, inv.metadata.resource_version
 
     async def _note_refusal(self, inv: Investigation, refused: list[str]) -> None:
         """One event for each reason; a status that is taken again ends it."""
@@ -791,6 +800,8 @@ class InvestigationController:
 
 
 MOST_CLOSED: Final = 1_000
+_SHOWN: Final = "shown"
+"""What a log remembers of the status that was written of it."""
 
 
 def _remember(closed: dict[str, None], uid: str) -> None:

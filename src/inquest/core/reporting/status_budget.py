@@ -18,6 +18,8 @@ FEW: Final = 8
 
 def trim_status(status: api.InvestigationStatus, max_bytes: int) -> api.InvestigationStatus:
     """The status cut to fit, in the fixed order; the contract stays, and the names of cut fields are listed."""
+    if status_size(status) <= max_bytes:
+        return status
     sizes = {field: _entry_size(status, field) for field in type(status).model_fields}
     for name, cut in _CUTS:
         if _whole(sizes) <= max_bytes:
