@@ -96,7 +96,8 @@ PLAIN = {
 
 
 def redacted(text: str) -> str:
-    return REDACTOR.text(text).value
+    """By a redactor that has seen nothing before: what it remembers proves nothing."""
+    return Redactor().text(text).value
 
 
 def is_bare(text: str) -> bool:

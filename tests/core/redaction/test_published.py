@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from inquest.core.redaction.mask import MARK
-from inquest.core.redaction.redactor import Redactor
+from inquest.core.redaction.redactor import CleanTexts, Redactor
 
 SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 LEAST = {20: 0.8, 24: 0.85, 32: 0.93, 40: 0.95}
@@ -51,3 +51,22 @@ def test_a_model_reads_what_is_too_little_to_be_sure() -> None:
 
     assert Redactor().strings(text).value == text
     assert Redactor().published(text).value == f"request {MARK} failed"
+
+
+def test_what_is_learned_later_is_masked_in_a_text_that_passed_before() -> None:
+    redactor, text = Redactor(), "the value is plainly-a-word"
+    assert redactor.text(text).value == text
+
+    redactor.learn("plainly-a-word")
+
+    assert redactor.text(text).value == f"the value is {MARK}"
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_memory_that_is_full_begins_anew(most: int) -> None:
+    clean = CleanTexts(most)
+    for number in range(10):
+        clean.add(str(number))
+
+    assert "9" in clean
+    assert sum(str(number) in clean for number in range(10)) <= most

@@ -25,7 +25,8 @@ REDACTOR = Redactor()
 
 
 def redacted(text: str) -> str:
-    return REDACTOR.text(text).value
+    """By a redactor that has seen nothing before: what it remembers proves nothing."""
+    return Redactor().text(text).value
 
 
 def b64(text: str) -> str:

@@ -19,7 +19,8 @@ VALUE_FROM = "valueFrom:\n  secretKeyRef:\n    name: db\n    key: password\n"
 
 
 def redacted(text: str) -> str:
-    return REDACTOR.text(text).value
+    """By a redactor that has seen nothing before: what it remembers proves nothing."""
+    return Redactor().text(text).value
 
 
 EXACT = [
