@@ -108,7 +108,7 @@ def test_nothing_is_done_for_a_case_whose_status_is_refused_and_it_can_be_cancel
         case = world.opened(world.signal())
         name = case["metadata"]["name"]
         held = world.shows(
-            "Investigation", name, lambda seen: "this status is not wanted" in seen["status"].get("message", "")
+            "Investigation", name, lambda seen: "not wanted" in seen.get("status", {}).get("message", "")
         )
         world.tells(held, "StatusRefused")
         held = world.reaches("Investigation", case, "Analyzing")

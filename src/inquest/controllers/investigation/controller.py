@@ -542,17 +542,21 @@ class InvestigationController:
             work.troubled.clear()
 
     async def _show_progress(self, work: CaseWork) -> None:
-        """While a call takes its time: what came before it, and that it is repeated, as soon as it may be."""
+        """While a call takes its time: what came before it as soon as it may be, that it is repeated at once."""
+        await asyncio.gather(self._show_untold(work), self._show_trouble(work))
+
+    async def _show_untold(self, work: CaseWork) -> None:
         place = (work.investigation.namespace, work.investigation.name)
         if place in self._untold:
+            await self.ports.clock.sleep(self.pace.due_in(place))
             await self._show(work)
+
+    async def _show_trouble(self, work: CaseWork) -> None:
         while await work.troubled.wait():
             work.troubled.clear()
             await self._show(work)
 
     async def _show(self, work: CaseWork) -> None:
-        place = (work.investigation.namespace, work.investigation.name)
-        await self.ports.clock.sleep(self.pace.due_in(place))
         try:
             await self._publish(work)
         except Retryable as error:
