@@ -116,7 +116,9 @@ def watch_investigation(stage: Stage) -> dict[str, Any] | None:
     say(f"    workflow    {status.get('workflowDisplay', '-')} with {parameters}")
     ruling = status.get("ruling", {})
     say(f"    ruling      {ruling.get('decision', '-')}: {ruling.get('reason', '-')}")
-    return next(iter(stage.list("rar")), None)
+    # Before its status says Pending nobody can decide it.
+    found = (one for one in stage.list("rar") if (one.get("status") or {}).get("phase"))
+    return next(found, None)
 
 
 def decide(stage: Stage, request: dict[str, Any], *, approve: bool) -> None:
