@@ -18,6 +18,7 @@ from aiohttp import ClientError
 
 from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import Credentials, given_credentials
+from inquest.adapters.kubernetes.limiter import FIRST
 from inquest.adapters.kubernetes.transport import ServerClock, proxy_for
 from inquest.api.installation import INSTALL
 from inquest.core.redaction.redacted import seal
@@ -31,8 +32,8 @@ from inquest.errors import (
     Unavailable,
     UnknownKind,
 )
-from inquest.ports.kinds import INVESTIGATION
-from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.ports.kinds import INVESTIGATION, JOB, LEASE
+from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
 
 POD = ResourceKind("", "v1", "Pod", "pods", True)
 NODE = ResourceKind("", "v1", "Node", "nodes", False)
@@ -259,6 +260,54 @@ async def test_the_first_requests_create_one_client_and_leave_none_open() -> Non
         await asyncio.gather(*(read(kube) for _ in range(20)))
 
         assert len(asked.asked) == kube.traffic.reads == 20
+
+
+OVERLOADED = {
+    "too many requests": (refusal(429, **{"Retry-After": "1"}), True),
+    "unavailable for a while": (refusal(503, **{"Retry-After": "1"}), True),
+    "an APIService that is down": (refusal(503), False),
+    "no such object": (refusal(404, "NotFound"), False),
+    "no answer": (Said(cut=True), True),
+}
+
+
+@pytest.mark.parametrize(("bad", "falls"), OVERLOADED.values(), ids=OVERLOADED.keys())
+async def test_fewer_requests_go_out_at_once_where_the_server_itself_has_too_much_to_do(bad: Said, falls: bool) -> None:
+    async with server(bad) as (kube, _, _clock):
+        with pytest.raises(InquestError):
+            await write(kube)
+
+        assert (kube._transport._limiter.limit < FIRST) is falls
+        assert kube._transport._limiter.under_way == 0
+
+
+WRITTEN = seal({"metadata": {"name": "a", "namespace": "default", "resourceVersion": "1"}})
+ASKED: dict[str, tuple[Callable[[Clients], Awaitable[object]], bool]] = {
+    "a read": (read, False),
+    "an object of anybody": (write, False),
+    "a heartbeat": (lambda kube: kube.status.create(LEASE, WRITTEN), True),
+    "a fence": (lambda kube: kube.status.swap(INVESTIGATION, WRITTEN), True),
+    "a Job": (lambda kube: kube.status.create(JOB, WRITTEN), True),
+    "the right of whoever decided": (
+        lambda kube: kube.status.allowed_for(Person("jane"), Access("approve", "g", "r")),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("ask", "goes"), ASKED.values(), ids=ASKED.keys())
+async def test_what_guards_cases_waits_for_no_other_request(
+    ask: Callable[[Clients], Awaitable[object]], goes: bool
+) -> None:
+    async with server(Said()) as (kube, asked, _):
+        for _ in range(FIRST):
+            await kube._transport._limiter.enter()
+        doing = asyncio.ensure_future(ask(kube))
+        await asyncio.wait({doing}, timeout=5 if goes else 0.2)
+
+        assert (doing.done(), len(asked.asked)) == (goes, int(goes))
+        kube._transport._limiter.leave()
+        await doing
 
 
 # --- time ----------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """How many requests to the API server are under way at once: as many as it answers well, urgent ones first.
 
 One more in each window in which its answers came in less than twice their shortest time, three tenths less where it
-refused (429, 503) or did not answer. No rate of our own: what a server can take, only the server knows.
+refused for now or did not answer. No rate of our own: what a server can take, only the server knows.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class RequestLimiter:
             self.under_way += 1
             self._was_full = self._was_full or self._is_full
             return
+        self._was_full = True
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:

@@ -43,8 +43,6 @@ LONGEST_WAIT: Final = 5.0
 """A Retry-After up to this is waited out here; a longer one goes to the caller, who has other work."""
 REQUEST_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5.0
-REFUSED: Final = (429, 503)
-"""Status of an answer that says that the server has too much to do."""
 CLOCK_SAMPLES: Final = 5
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 """A page of 500 objects of the largest size etcd takes would be larger, and too much for a small pod."""
@@ -140,14 +138,19 @@ class Transport:
     """The one way to the API server."""
 
     def __init__(
-        self, source: Source, clock: Clock, random: Callable[[], float], seconds: float | None = REQUEST_SECONDS
+        self,
+        source: Source,
+        clock: Clock,
+        random: Callable[[], float],
+        seconds: float | None = REQUEST_SECONDS,
+        limiter: RequestLimiter | None = None,
     ) -> None:
         self._source, self._clock, self._random = source, clock, random
         self._whole = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
         self._login: Credentials | None = None
         self._clients: list[ApiClient] = []
         self._opening = asyncio.Lock()
-        self._limiter = RequestLimiter(clock)
+        self._limiter = limiter or RequestLimiter(clock)
         self._rest: dict[tuple[str, str], float] = {}
         self.server_clock = ServerClock(clock)
         self.traffic = Traffic()
@@ -227,7 +230,7 @@ class Transport:
             raise
         finally:
             self._limiter.leave()
-        if reply.status in REFUSED:
+        if _has_too_much_to_do(reply):
             self._limiter.refused()
         else:
             self._limiter.answered((request.verb, request.resource), self._clock.monotonic() - sent)
@@ -260,8 +263,7 @@ class Transport:
         """A way to the same server for whoever holds the token, and nothing of our own account with it."""
         login, client = await self._open()
         theirs = replace(login, token=token, token_file=None, cert_file="", key_file="", impersonate=NOBODY_ELSE)
-        asked = Transport(given_credentials(theirs), self._clock, self._random)
-        asked._limiter = self._limiter
+        asked = Transport(given_credentials(theirs), self._clock, self._random, limiter=self._limiter)
         shares = not _differs(theirs, login)
         if shares:
             asked._login, asked._clients = theirs, [client]
@@ -278,6 +280,11 @@ class Transport:
         if not self.server_clock.is_set:
             raise errors.Unavailable(SYSTEM, "its answers carry no usable Date header")
         return self.server_clock.now()
+
+
+def _has_too_much_to_do(reply: Reply) -> bool:
+    """A 503 without a time is of a server behind it: one APIService that is down says nothing of the others."""
+    return reply.status == 429 or (reply.status == 503 and _retry_after(reply) is not None)
 
 
 def _differs(one: Credentials, other: Credentials) -> bool:
