@@ -19,6 +19,7 @@ from inquest.controllers.investigation.controller import InvestigationController
 from inquest.controllers.journal import Log, Writer
 from inquest.controllers.status import minimal_status, publish_status
 from inquest.core.case.case import Case
+from inquest.core.redaction.mask import MARK
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.reporting.status import status_changes
@@ -172,6 +173,19 @@ async def test_a_status_of_which_nothing_changed_is_not_worked_out_again(monkeyp
     await controller._publish(again)
     assert (len(made), len(server.taken)) == (2, 2)
 
+    again.trouble = ""
+    await controller._publish(again)
+    assert (len(made), len(server.taken)) == (3, 3)
+
+    found = again.investigation
+    await controller._publish(look())
+    assert len(made) == 3
     found = found.model_copy(update={"metadata": found.metadata.model_copy(update={"resource_version": "77"})})
     await controller._publish(look())
-    assert len(made) == 3, "somebody else wrote it"
+    assert len(made) == 4, "somebody else wrote it"
+
+
+async def test_a_status_passes_the_stricter_gate() -> None:
+    server = await published(investigation({}), {"message": "request 8hT2kLq9ZxW4mNb7RvC1 failed"}, [])
+
+    assert server.taken[0]["message"] == f"request {MARK} failed"

@@ -19,7 +19,7 @@ from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.transitions import fold_case
 from inquest.core.redaction.redacted import seal
-from inquest.errors import Unavailable
+from inquest.errors import Fenced, Unavailable
 from tests.controllers.admission import admitted
 from tests.core import cases, talk
 from tests.telemetry.conftest import HandClock
@@ -149,3 +149,17 @@ async def test_an_unusable_decision_is_told_once_also_after_a_restart(clock: Han
 
     assert first.notifier.events == ["PolicyMissing"]
     assert again.notifier.events == []
+
+
+async def test_a_status_that_cannot_be_written_leaves_nobody_behind_who_would_write_it_later(clock: HandClock) -> None:
+    shown, work = Shown(clock), work_of(WHOLE)
+    shown._untold.add(PLACE)
+
+    async def lost(work: CaseWork) -> None:
+        raise Fenced("the case is another replica's")
+
+    shown._publish = lost  # type: ignore[method-assign]
+    with pytest.raises(ExceptionGroup):
+        await shown._show_progress(work)
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}

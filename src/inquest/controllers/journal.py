@@ -23,7 +23,8 @@ from inquest.api.base import rfc3339
 from inquest.api.names import slot_name
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import AlreadyExists, Fenced, Invalid, NotFound, OlderJournal, Tampered
-from inquest.ports.kubernetes import Json, Objects, ResourceKind
+from inquest.ports.kinds import CONFIG_MAP
+from inquest.ports.kubernetes import Json, Objects
 
 JOURNAL_VERSION: Final = 2
 """Version of the slots that this code writes, and the only one that it reads; facts changed their names with 2."""
@@ -34,7 +35,6 @@ MOST_KNOWN: Final = 32
 """Logs that are remembered: those of the cases in hand, and some."""
 CUTS: Final = (65_536, 16_384, 4_096, 1_024, 256)
 """Characters that stay of a text where an entry does not fit; the first cut that suffices is taken."""
-CONFIG_MAP: Final = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
 JOURNAL_LABEL: Final = "inquest.dev/journal"
 INVESTIGATION_LABEL: Final = "inquest.dev/investigation"
 

@@ -23,7 +23,7 @@ from inquest.core.case.steps import Execute, Observed, RecordFact, Step, Wait
 from inquest.core.case.transitions import advance_case, fold_case
 from inquest.core.evidence.evidence import Finding
 from inquest.core.history.history import History
-from inquest.core.remediation.approval import ApprovalCheck, ApprovalStanding, check_approval
+from inquest.core.remediation.approval import ApprovalCheck, ApprovalStanding, check_approval, check_ended_case
 from inquest.core.remediation.guards import GuardResult, check_guards
 from inquest.core.remediation.policy import PolicyAnswer, read_ruling
 from inquest.core.remediation.proposal import CurrentState, Proposal, digest_of_proposal, find_drift
@@ -289,6 +289,36 @@ def test_a_restart_while_a_person_is_asked_asks_nobody_again() -> None:
     assert after == before
     assert performed(cases.view(), after) == [Wait]
     assert after.all(facts.ApprovalRequested) == before.all(facts.ApprovalRequested)
+
+
+ENDED: dict[str, tuple[Reason | None, SubReason | None, tuple[ApprovalStanding, VoidReason | None]]] = {
+    "the request expired": (Reason.APPROVAL_EXPIRED, None, (ApprovalStanding.EXPIRED, None)),
+    "the target drifted": (
+        Reason.APPROVAL_VOIDED,
+        SubReason.TARGET_DRIFTED,
+        (ApprovalStanding.VOIDED, VoidReason.TARGET_DRIFTED),
+    ),
+    "an approver lost the right": (
+        Reason.APPROVAL_VOIDED,
+        None,
+        (ApprovalStanding.VOIDED, VoidReason.APPROVER_NOT_ALLOWED),
+    ),
+    "it was cancelled": (Reason.CANCELLED, None, (ApprovalStanding.VOIDED, VoidReason.INVESTIGATION_CANCELLED)),
+    "a subreason of something else": (
+        Reason.EXECUTION_FAILED,
+        SubReason.TARGET_DRIFTED,
+        (ApprovalStanding.VOIDED, VoidReason.INVESTIGATION_CANCELLED),
+    ),
+}
+
+
+@pytest.mark.parametrize(("reason", "sub_reason", "expected"), ENDED.values(), ids=ENDED.keys())
+def test_an_unused_request_ends_as_what_ended_its_case(
+    reason: Reason | None, sub_reason: SubReason | None, expected: tuple[ApprovalStanding, VoidReason | None]
+) -> None:
+    found = check_ended_case(reason, sub_reason, "why")
+
+    assert (found.standing, found.void) == expected
 
 
 REPLIES = (cases.submitted(), cases.chose())

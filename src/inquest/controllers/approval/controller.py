@@ -26,8 +26,8 @@ from inquest.core.remediation.approval import (
     ApprovalInput,
     ApprovalStanding,
     check_approval,
+    check_ended_case,
     decided_at,
-    outlived_approval,
 )
 from inquest.core.remediation.execution import digest_of_execution
 from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
@@ -207,7 +207,7 @@ class ApprovalController:
         owned = any(ref.uid == inv.uid for ref in found.metadata.owner_references)
         is_open = found.status.phase in (None, ApprovalPhase.PENDING, ApprovalPhase.APPROVED)
         if owned and is_open and not found.status.consumed_by:
-            stand = outlived_approval(inv.status.reason, inv.status.sub_reason, inv.status.message or "")
+            stand = check_ended_case(inv.status.reason, inv.status.sub_reason, inv.status.message or "")
             await self.settle(
                 RequestState(found, stand, found.spec.decided_by or "", decided_at(raw)), await self.ports.now()
             )

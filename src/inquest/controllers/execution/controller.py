@@ -29,7 +29,7 @@ from inquest.api.types import (
 from inquest.controllers.approval.controller import ApprovalController
 from inquest.controllers.execution.effect_readings import EffectReader
 from inquest.controllers.guards import Guards, bare_reference
-from inquest.controllers.investigation.case_work import fold_journal
+from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.notices import given_up, merge_notices, send_notice, unless_late
 from inquest.controllers.pods import pods_of
 from inquest.controllers.ports import ControllerPorts

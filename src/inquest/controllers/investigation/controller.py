@@ -43,13 +43,14 @@ from inquest.api.types import (
 from inquest.controllers.approval.controller import ApprovalController, RequestState
 from inquest.controllers.guards import Guards
 from inquest.controllers.investigation.act import Performer, performers_by_step
-from inquest.controllers.investigation.case_work import CaseWork, fold_journal, must_be_readable, remember_case
+from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import CaseClaim, Ownership
 from inquest.controllers.investigation.effects import Effects
 from inquest.controllers.investigation.finish import Archive
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.select import Selections
 from inquest.controllers.journal import Draft
+from inquest.controllers.journal_case import fold_journal, must_be_readable, remember_case
 from inquest.controllers.journal_writing import write_entry
 from inquest.controllers.notices import NOTICE_LOOK, is_telling, send_notice, unless_late
 from inquest.controllers.ports import ControllerPorts
@@ -543,7 +544,9 @@ class InvestigationController:
 
     async def _show_progress(self, work: CaseWork) -> None:
         """While a call takes its time: what came before it as soon as it may be, that it is repeated at once."""
-        await asyncio.gather(self._show_untold(work), self._show_trouble(work))
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._show_untold(work))
+            both.create_task(self._show_trouble(work))
 
     async def _show_untold(self, work: CaseWork) -> None:
         place = (work.investigation.namespace, work.investigation.name)
@@ -660,10 +663,10 @@ class InvestigationController:
         inv = work.investigation
         refused: list[str] = []
         now, place = await self.ports.now(), (inv.namespace, inv.name)
-        self.pace.wrote(place)
         self._untold.discard(place)
         if work.journal.memory.get(_SHOWN) == self._shown_of(work) and not is_telling(inv.status.notices):
             return
+        self.pace.wrote(place)
         changes = status_changes(work.case, self._offered(work))
         changes |= _run_of(work, changes.get("execution"))
         if work.case.phase in HELD_PHASES and place in self._hindrances:

@@ -17,7 +17,7 @@ from inquest.api.investigation import OWNER_FIELDS, Investigation, Transcript
 from inquest.api.names import FINGERPRINT_LABEL, INVESTIGATION_LABEL, JOURNAL_LABEL, execution_name, label_value
 from inquest.api.signal import Signal
 from inquest.api.types import TERMINAL_PHASES
-from inquest.controllers.investigation.case_work import fold_journal
+from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.controller import ORPHAN_LEASE, place_in

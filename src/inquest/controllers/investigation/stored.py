@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from inquest.api.investigation import Investigation
-from inquest.controllers.investigation.case_work import fold_journal
 from inquest.controllers.journal import Journal
+from inquest.controllers.journal_case import fold_journal
 from inquest.core.case.case import Case
 from inquest.core.reporting.archive import case_from_records
 from inquest.errors import NotFound

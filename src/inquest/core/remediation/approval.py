@@ -261,8 +261,8 @@ def check_approval(view: ApprovalInput) -> ApprovalCheck:
     return next((found for check in APPROVAL_CHECKS if (found := check(view))), ApprovalCheck(ApprovalStanding.STANDS))
 
 
-def outlived_approval(reason: Reason | None, sub_reason: SubReason | None, message: str) -> ApprovalCheck:
-    """What an unused request is once its case has ended so: what ended the case, where that was the request itself."""
+def check_ended_case(reason: Reason | None, sub_reason: SubReason | None, message: str) -> ApprovalCheck:
+    """What an unused request is worth once its case has ended; where the request ended the case, as that says."""
     if reason is Reason.APPROVAL_EXPIRED:
         return ApprovalCheck(ApprovalStanding.EXPIRED, message)
     if reason is not Reason.APPROVAL_VOIDED:

@@ -11,9 +11,9 @@ from typing import Final
 
 import structlog
 
-from inquest.controllers.journal import CONFIG_MAP
 from inquest.errors import InquestError, Misconfigured
 from inquest.ports.clock import Clock
+from inquest.ports.kinds import CONFIG_MAP
 from inquest.ports.kubernetes import KindLookup
 from inquest.server.evidence.app import EvidenceService, create_app
 from inquest.server.evidence.caller import NAME, NAMESPACE, FrontProxy, front_proxy
