@@ -20,10 +20,10 @@ import yaml
 from hack.gen import chart_readme
 from hack.gen.files import ROOT, reconcile
 from inquest.api.base import DURATION_PATTERN, GROUP
-from inquest.api.docstrings import described_schema
 from inquest.api.installation import WATCHING
 from inquest.api.manifests.admission import render_mutating, render_policies
 from inquest.api.manifests.crd import render_crds
+from inquest.api.manifests.docstrings import described_schema
 from inquest.api.manifests.rbac import (
     CLUSTER_SCOPED,
     PEOPLE,

@@ -20,7 +20,7 @@ from hack.gen.files import reconcile
 from hack.gen.resources import resources_page
 from inquest.api.base import duration_from_timedelta
 from inquest.api.conditions import CONDITIONS
-from inquest.api.docstrings import field_docstrings
+from inquest.api.manifests.docstrings import field_docstrings
 from inquest.api.manifests.rbac import lost_in_namespaces
 from inquest.api.types import Phase
 from inquest.cli.app import app

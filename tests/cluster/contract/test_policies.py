@@ -149,13 +149,13 @@ def test_none_of_our_own_accounts_decides_whatever_its_rights(who: str, opened: 
 def test_a_closed_request_is_not_decided(phase: str, opened: Opened, person: Person) -> None:
     opened(phase)
 
-    _refused(decide(person("jane", "inquest-approver"), "Rejected", "jane"), "this request is closed")
+    _refused(decide(person("jane", "inquest-approver"), "Rejected", "jane"), "this one is closed")
 
 
 def test_a_request_that_the_operator_has_not_opened_is_not_decided(operator: Kubectl, person: Person) -> None:
     assert operator.create(proposal("RemediationApprovalRequest")).accepted
 
-    _refused(decide(person("jane", "inquest-approver"), "Rejected", "jane"), "this request is closed")
+    _refused(decide(person("jane", "inquest-approver"), "Rejected", "jane"), "this one is closed")
 
 
 def test_an_approver_neither_keeps_nor_frees_a_request(opened: Opened, person: Person, kubectl: Kubectl) -> None:

@@ -12,6 +12,7 @@ from inquest.adapters.kubernetes import paths
 from inquest.adapters.kubernetes.discovery import Discovery, refuse_secrets
 from inquest.adapters.kubernetes.transport import SYSTEM, Expired, Request, Transport
 from inquest.errors import Unavailable
+from inquest.ports.kinds import POD
 from inquest.ports.kubernetes import Json, Listing, ResourceKind
 
 PAGE: Final = 500
@@ -21,7 +22,6 @@ SILENT_SECONDS: Final = 70.0
 """A bookmark comes once a minute: what says nothing for longer is dead."""
 MAX_CHANGE_BYTES: Final = 4 * 1024 * 1024
 """Of one line; etcd takes objects of 1.5 MiB."""
-POD: Final = ResourceKind("", "v1", "Pod", "pods", True)
 
 
 class ClusterReader:

@@ -224,7 +224,8 @@ def _rights() -> list[Manifest]:
         _refuse(
             "!variables.acts || (has(oldObject.status) && has(oldObject.status.phase)"
             " && oldObject.status.phase == 'Pending')",
-            "spec.decision: this request is closed, only one with status.phase Pending is decided",
+            "spec.decision: only a request with status.phase Pending is decided: this one is closed, or so new that it"
+            " has no status yet: then try again",
         ),
         _refuse(
             "variables.tied || variables.ours || variables.mayRemove",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from inquest.api.base import GROUP, VERSION
-from inquest.api.docstrings import described_schema
+from inquest.api.manifests.docstrings import described_schema
 from inquest.api.registry import CATEGORY, KINDS, Column, KindEntry
 
 Schema = dict[str, Any]
