@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from inquest.cli.admin.lint_rules import RULES, LintFault
 from inquest.cli.app import app
 from inquest.errors import Misconfigured
 
@@ -133,6 +134,17 @@ def test_all_faults_of_an_object_are_told_at_once(linted: Linted) -> None:
     _, found = linted(text)
 
     assert {"spec.execution.retries", "spec.execution.timeout", "spec.actionType"} <= {one["field"] for one in found}
+
+
+def test_a_rule_that_fails_on_a_whole_object_is_no_silence(linted: Linted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Iterator[LintFault]:
+        raise KeyError("a fault of ours")
+
+    monkeypatch.setitem(RULES, "RemediationWorkflow", (broken,))  # type: ignore[misc,arg-type]
+
+    with pytest.raises(KeyError):
+        linted(WORKFLOW)
+    assert linted(WORKFLOW.replace("    timeout: 2m", "    timeOut: 2m"))[0] == 1
 
 
 PLAYBOOK = """\

@@ -125,6 +125,13 @@ def test_a_container_that_ends_again_as_before_the_run_is_no_success(found: dict
     assert health_score("Deployment", deployment(1), (found,), ENDED, BEFORE) == expected
 
 
+def test_an_assessment_knows_how_the_containers_ended_before_the_run() -> None:
+    seen = view(target=deployment(1), pods=(pod(ended=("Error", 1)),))
+
+    assert resolution_of(assess_effect(seen)) is Resolution.REMEDIATED
+    assert resolution_of(assess_effect(replace(seen, ended_before=BEFORE))) is Resolution.INEFFECTIVE
+
+
 def metric(before: float | None, after: float | None, *, lower_is_better: bool = True) -> MetricChange:
     return MetricChange("m", before, after, lower_is_better)
 

@@ -160,7 +160,7 @@ async def test_logs_are_read_of_failing_containers_only() -> None:
 LOST: dict[str, tuple[InquestError, str, bool]] = {
     "never ran": (NotFound("previous terminated container not found"), "1970-01-01T00:00:00Z", False),
     "ran, and is not there": (NotFound("previous terminated container not found"), "2026-11-20T11:59:00Z", False),
-    "ran, and the server says so": (Invalid("previous terminated container not found"), "2026-11-20T11:59:00Z", False),
+    "asked for in a way that is refused": (Invalid("the answer exceeds 2101248 bytes"), "2026-11-20T11:59:00Z", True),
     "taken away by the runtime": (NotKept("unable to retrieve container logs"), "2026-11-20T11:59:00Z", False),
     "not readable now": (Unavailable("the kubelet", "timed out"), "2026-11-20T11:59:00Z", True),
 }

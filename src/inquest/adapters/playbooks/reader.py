@@ -206,7 +206,7 @@ def _pattern_fault(said: TriggerFile, name: str, part: str) -> str:
     if text is None:
         return ""
     pattern, fault = _compiled(text)
-    return fault or next(_unusable(part, pattern), "")
+    return fault or next(_faults(part, pattern), "")
 
 
 _FIELDS: Final[Mapping[str, str]] = {
@@ -223,7 +223,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {"status": STATUSES, "termination
 """Fields whose words are known: a pattern that hits none of them can never fire."""
 
 
-def _unusable(part: str, pattern: Pattern) -> Iterator[str]:
+def _faults(part: str, pattern: Pattern) -> Iterator[str]:
     yield from (f"fires on health: it hits {word}" for word in WELL.get(part, ()) if pattern.search(word))
     if part in _WORDS and not any(pattern.search(word) for word in _WORDS[part]):
         yield "can never fire: it hits no word that is ever seen there"

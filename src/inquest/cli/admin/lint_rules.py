@@ -105,19 +105,23 @@ def _of_one(given: LintInput, number: int, body: object) -> Iterator[LintFault]:
     yield from found
     yield from (LintFault(number, path, "holds what looks like a secret") for path in _secrets(body, given.is_secret))
     if isinstance(body.get("spec"), Mapping):
-        yield from (fault for rule in RULES.get(model.__name__, ()) for fault in _applied(rule, given, number, body))
+        rules = RULES.get(model.__name__, ())
+        yield from (one for rule in rules for one in _applied(rule, given, number, body, is_whole=not found))
 
 
 def _is_playbook(body: Json) -> bool:
     """By its fields: a playbook is no object of Kubernetes."""
-    return "kind" not in body and "apiVersion" not in body and {"triggers", "investigation_steps"} & set(body) != set()
+    is_object = "kind" in body or "apiVersion" in body
+    return not is_object and not {"triggers", "investigation_steps"}.isdisjoint(body)
 
 
-def _applied(rule: Rule, given: LintInput, number: int, body: Json) -> tuple[LintFault, ...]:
+def _applied(rule: Rule, given: LintInput, number: int, body: Json, *, is_whole: bool) -> tuple[LintFault, ...]:
     """What a rule finds; nothing where the schema has already said why it cannot look."""
     try:
         return tuple(rule(given, number, body["spec"]))
     except (KeyError, TypeError, ValueError, AttributeError):
+        if is_whole:
+            raise
         return ()
 
 

@@ -18,6 +18,7 @@ from inquest.cli.output import print_lines, print_warning, say_table
 from inquest.core.evidence.evidence import Evidence
 from inquest.errors import InquestError, NotFound
 from inquest.presentation.case import CaseObjects
+from inquest.replay.player import recorded_investigation
 from inquest.settings.settings import Settings
 
 SPARE: Final = ("CHARACTERS", "READ")
@@ -56,8 +57,6 @@ async def _evidence(name: str, number: str, settings: Settings, place: KubeOptio
     folder = recorded_folder(name)
     if folder is not None:
         case = await recorded_case(folder)
-        from inquest.replay.player import recorded_investigation  # imported late, as in `find`
-
         return _print(CaseObjects(recorded_investigation(case)), number, DisclosedEvidence(case.evidence))
     async with open_session(place) as at:
         found = await investigation_object(at, name)

@@ -205,7 +205,7 @@ class SignalController:
             "observedGeneration": generation,
         }
         meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
-        patch = self._sealed({"metadata": meta, "status": status})
+        patch = redact_object(self.ports.redactor.published, {"metadata": meta, "status": status})
         await self.ports.status.swap(SIGNAL, patch, manager=FIELD_MANAGER)
         await self.ports.notifier.event(obj, "SignalFailed", self.ports.redactor.published(message), warning=True)
         return None
@@ -578,7 +578,7 @@ class SignalController:
         if old is None:
             return new
         same = new.model_copy(update={"generated_at": old.generated_at})
-        return old if self._sealed({"spec": same.to_object()}).value["spec"] == old.to_object() else new
+        return old if self.ports.redactor.published(same.to_object()).value == old.to_object() else new
 
     async def _wait(self, found: Signal, decision: TriageDecision, now: datetime) -> timedelta:
         """Back to Pending until it is clear who has the case."""

@@ -175,8 +175,6 @@ def _names_something(run: str) -> bool:
 
 
 _NAME: Final = 8
-
-
 _MIN_TURNS: Final = 0.4
 """Of neighbours, how many are of different kinds: two thirds in a token, a third in a name of several words."""
 

@@ -344,12 +344,8 @@ def _crash_loops(pod: Json) -> bool:
 
 def failed_ends(pods: Iterable[Json], since: datetime) -> tuple[str, ...]:
     """Container, reason and exit code of ends since then that were no success; each once."""
-    ends = (f"{name} {end.get('reason') or '-'} {end['exitCode']}" for name, end in _ends(pods, since) if _failed(end))
-    return tuple(sorted(set(ends)))[:MAX_ENDS]
-
-
-def _failed(end: Mapping[str, Any]) -> bool:
-    return bool(end.get("exitCode"))
+    failed = ((name, end) for name, end in _ends(pods, since) if end.get("exitCode"))
+    return tuple(sorted({f"{name} {end.get('reason') or '-'} {end['exitCode']}" for name, end in failed}))[:MAX_ENDS]
 
 
 def _ends(pods: Iterable[Json], since: datetime) -> Iterator[tuple[str, Mapping[str, Any]]]:

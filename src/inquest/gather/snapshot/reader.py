@@ -171,8 +171,9 @@ class SnapshotReader:
         about = {"pod": pod, "container": container, "namespace": namespace}
         found = await self._bounded(self._log(namespace, pod, container, previous), f"{read} of {pod}/{container}")
         if isinstance(found, ReadError):
-            is_refused = isinstance(found.error, Invalid | NotFound)
-            if is_refused and (previous or not must_be):
+            is_absent = not must_be and isinstance(found.error, Invalid | NotFound)
+            is_taken_away = previous and isinstance(found.error, NotFound)
+            if is_absent or is_taken_away:
                 said = "the container runtime no longer keeps it" if must_be or isinstance(found.error, NotKept) else ""
                 return SnapshotEntry(read, said, about, empty=True, api_fact=False)
             return gap_entry(found, read, about)
