@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Final
 
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.investigation import Investigation
@@ -21,6 +22,7 @@ from inquest.ports.kinds import APPROVAL, INVESTIGATION
 
 Look = Callable[[str, str], Awaitable[timedelta | None]]
 """Namespace and name of an object to when it is to be looked at again."""
+AT_ONCE: Final = timedelta(0)
 
 
 @dataclass
@@ -47,7 +49,7 @@ class Reconcilers:
         return {
             "Signal": self.signals.look,
             "Advice": self.recommendations.look,
-            "Investigation": self.cases.look,
+            "Investigation": self._case,
             "RemediationApprovalRequest": self._decision,
             "WorkflowExecution": self.executions.look,
             "ActionType": self.catalogue.action_type,
@@ -72,6 +74,13 @@ class Reconcilers:
         await self.cases.archive.sweep()
         await self.cases.archive.retire()
 
+    async def _case(self, namespace: str, name: str) -> timedelta | None:
+        """A case that has nothing to do at once leaves its place to a Signal that waits for one."""
+        again = await self.cases.look(namespace, name)
+        if again != AT_ONCE:
+            self.signals.acceptance.release(f"{namespace}/{name}", await self.ports.now())
+        return again
+
     async def _decision(self, namespace: str, name: str) -> timedelta | None:
         """A request changed: its case is looked at now, whatever else is going on."""
         try:
@@ -79,4 +88,4 @@ class Reconcilers:
         except NotFound:
             # Deleted while pending: the case makes it again at its next look.
             return None
-        return await self.cases.look(namespace, found.spec.investigation_ref.name)
+        return await self._case(namespace, found.spec.investigation_ref.name)

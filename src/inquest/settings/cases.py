@@ -174,9 +174,9 @@ class TriageSettings(SettingsGroup):
     no_action_hold: Span = timedelta(hours=24)
     """Hold after an end without action; 0 switches it off."""
     rate: Annotated[int, Field(ge=1)] = 30
-    """Signals accepted in a minute."""
+    """Signals accepted in a minute; one whose case has ended, or waits, no longer counts."""
     rate_per_namespace: Annotated[int, Field(ge=1)] = 10
-    """Signals accepted in a minute for one namespace."""
+    """The same for the targets of one namespace."""
     noise: tuple[str, ...] = ()
     """Names that are never investigated, added to the built-in list."""
 

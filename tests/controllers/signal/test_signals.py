@@ -61,6 +61,8 @@ class World:
     around: dict[str, str] = field(default_factory=dict)
     """Labels of the namespace as they were read with the target."""
     asked: list[str] = field(default_factory=list)
+    rung: list[tuple[str, str]] = field(default_factory=list)
+    """Kind and name of what is to be looked at soon."""
     are_namespaces_hidden: bool = False
     """No Namespace may be read."""
     settings: Settings = field(default_factory=Settings)
@@ -162,8 +164,11 @@ class World:
         ports = {one.name: None for one in fields(ControllerPorts)} | dict.fromkeys(
             ("cluster", "target_reader", "status", "datastorage", "notifier"), self
         )
-        ports |= {"settings": self.settings, "redactor": Redactor(), "offer": lambda *_: None}
+        ports |= {"settings": self.settings, "redactor": Redactor(), "offer": self.offer}
         return ControllerPorts(**ports)  # type: ignore[arg-type]
+
+    def offer(self, kind: ResourceKind, namespace: str, name: str, uid: str) -> None:
+        self.rung.append((kind.kind, name))
 
     def signal(self, name: str = "sig-a", namespace: str = HOME, **spec: Any) -> Json:
         source, target = {"type": "Manual"}, TARGET.to_object()

@@ -15,8 +15,7 @@ import pytest
 
 from inquest.api.types import Severity
 from inquest.controllers.runtime.request import rank_of
-from inquest.controllers.signal.controller import SignalController
-from inquest.controllers.signal.turns import Turns
+from inquest.controllers.signal.turns import Rates, Turns
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Conflict
 from inquest.ports.kubernetes import ResourceKind
@@ -26,6 +25,8 @@ from tests.controllers.signal.test_signals import HOME, NOW, TARGET, Json, World
 MANY = 10_000
 WORKERS = 8
 MINUTE = timedelta(minutes=1)
+STEP = timedelta(seconds=5) / 30
+"""Between two cases that end, where each of thirty needs its place for five seconds."""
 
 
 @dataclass
@@ -172,23 +173,45 @@ async def test_who_waits_for_a_turn_that_others_took_is_neither_read_nor_written
     assert (again, world.written, world.asked) == (MINUTE, written, asked)
 
 
-def test_turns_that_were_given_at_another_rate_hold_nobody_back_after_it_changed() -> None:
-    ports = Cluster(settings=Settings(triage={"rate": 1})).ports()
-    room = SignalController(ports)
-    for _ in range(100):
-        room._taking().take(Severity.LOW, "a", NOW)
+@pytest.mark.parametrize(
+    ("count", "severe"),
+    [(600, 60), pytest.param(MANY, 600, marks=[pytest.mark.long, pytest.mark.timeout(3000)])],
+    ids=["RV-15-places-part", "RV-15-places-all"],
+)
+async def test_different_signals_are_accepted_as_fast_as_their_cases_end(count: int, severe: int) -> None:
+    """Thirty places of five seconds each take 360 a minute, and the rate of 30 a minute holds nobody back."""
+    world = Cluster()
+    for number in range(count):
+        severity = "critical" if number >= count - severe else "warning"
+        target = {**TARGET.to_object(), "name": f"app-{number}", "namespace": f"shop-{number % 40}"}
+        world.signal(f"sig-{number}", severity=severity, target=target)
+    for number in range(count):
+        await world.look(f"sig-{number}")
+        await world.look(f"sig-{number}")
+    assert len(world.cases) == 30, "no place is free before a case ends"
 
-    ports.take_up(Settings(triage={"rate": 30}))
+    ended, begun = 0, world.moment
+    while ended < len(world.cases):
+        world.moment += STEP
+        case = world.cases[ended]["metadata"]
+        world.signals.acceptance.release(f"{case['namespace']}/{case['name']}", world.moment)
+        ended += 1
+        called, world.rung = [name for kind, name in world.rung if kind == "Signal"], []
+        for name in called:
+            await world.look(name)
 
-    assert room._taking().take(Severity.LOW, "a", NOW) == NOW
-    assert room._taking() is room._taking(), "turns at the same rate are kept"
+    firsts = [_severity(one) for one in world.cases][30 : 30 + severe]
+    assert {one["status"]["phase"] for one in world.every()} == {"Accepted"}
+    assert set(firsts) == {"critical"}, "the first thirty were accepted before any severe one was there"
+    assert world.written.count("apply Signal") <= 2 * count, "a Signal that waits is written once"
+    assert world.moment - begun == count * STEP
 
 
 # --- turns ----------------------------------------------------------------------------------------------------------
 
 
 def test_turns_are_given_by_the_minute_and_the_namespace() -> None:
-    turns = Turns(rate=3, rate_per_namespace=2)
+    turns = Turns(Rates(3, 2))
     at = datetime(2026, 11, 22, 10, 0, 20, tzinfo=UTC)
 
     taken = [turns.take(Severity.LOW, namespace, at) for namespace in ("a", "a", "a", "b", "b", "c")]
@@ -198,7 +221,7 @@ def test_turns_are_given_by_the_minute_and_the_namespace() -> None:
 
 
 def test_a_more_severe_one_goes_before_all_that_wait() -> None:
-    turns = Turns(rate=1, rate_per_namespace=1)
+    turns = Turns(Rates(1, 1))
     for _ in range(500):
         turns.take(Severity.WARNING, "a", NOW)
 
@@ -206,7 +229,7 @@ def test_a_more_severe_one_goes_before_all_that_wait() -> None:
 
 
 def test_turns_that_are_over_are_forgotten() -> None:
-    turns = Turns(rate=1, rate_per_namespace=1)
+    turns = Turns(Rates(1, 1))
     for minute in range(1_000):
         turns.take(Severity.LOW, f"ns-{minute}", NOW + minute * MINUTE)
 

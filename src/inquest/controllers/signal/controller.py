@@ -7,8 +7,8 @@ follow from the Signal, so that doing it twice does it once.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -40,6 +40,7 @@ from inquest.controllers.catalogue.live import is_active
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge_notices, send_notice, unless_late
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects, unreadable_fields
+from inquest.controllers.signal.acceptance import Acceptance
 from inquest.controllers.signal.conditions import asked_a_model, recommendation, signal_conditions
 from inquest.controllers.signal.earlier_cases import ended_case, is_case_of, newest_first, open_case
 from inquest.controllers.signal.history import chain_rules, known_history
@@ -51,7 +52,7 @@ from inquest.controllers.signal.surroundings import (
     owner_of_target,
     read_labels,
 )
-from inquest.controllers.signal.turns import Turns
+from inquest.controllers.signal.turns import Rates
 from inquest.controllers.status import publish_status, redact_object
 from inquest.controllers.targets import kinds_of, place_target
 from inquest.core.cluster.context import ResourceContext
@@ -66,12 +67,11 @@ from inquest.core.signals.scope import fingerprint_of_signal, is_out_of_reach
 from inquest.core.signals.triage import (
     ACCEPTED,
     MANUAL_REVIEW_PENDING,
-    RATE_WINDOW,
     earlier_answer,
     rate_limited,
     triage_signal,
 )
-from inquest.core.signals.triage_input import BUILT_IN_NOISE, AcceptedSignal, TriageDecision, TriageInput, TriageRules
+from inquest.core.signals.triage_input import BUILT_IN_NOISE, TriageDecision, TriageInput, TriageRules
 from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, NeverRead, NotFound, Retryable, UnknownKind
 from inquest.ports.kinds import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW
 from inquest.ports.kubernetes import Json
@@ -104,8 +104,7 @@ class SignalController:
     """Looks at one Signal at a time."""
 
     ports: ControllerPorts
-    _accepted: deque[AcceptedSignal] = field(default_factory=deque)
-    _turns: Turns = field(init=False)
+    acceptance: Acceptance = field(init=False)
     _uncounted: dict[tuple[str, str], int] = field(default_factory=dict)
     """Duplicates by the Signal that is to be told of them."""
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -113,18 +112,22 @@ class SignalController:
     """Uid of the Signal that remembers a notice, by its key; None: not looked for yet."""
 
     def __post_init__(self) -> None:
-        rules = self._rules()
-        self._turns = Turns(rules.rate, rules.rate_per_namespace)
+        def rates() -> Rates:
+            rules = self.ports.settings.triage
+            return Rates(rules.rate, rules.rate_per_namespace)
 
-    def _taking(self) -> Turns:
-        """The turns at the rates of now; turns of other rates say nothing about these."""
-        rules = self._rules()
-        if self._turns.rates != (rules.rate, rules.rate_per_namespace):
-            self._turns = Turns(rules.rate, rules.rate_per_namespace)
-        return self._turns
+        self.acceptance = Acceptance(rates, lambda *place: self.ports.offer(SIGNAL, *place))
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Signal where it belongs; gives when to look again, None: only when something changes."""
+        was_called = self.acceptance.is_called((namespace, name))
+        try:
+            return await self._look(namespace, name)
+        finally:
+            if was_called:
+                self.acceptance.answered((namespace, name), await self.ports.now())
+
+    async def _look(self, namespace: str, name: str) -> timedelta | None:
         try:
             obj = await self.ports.status.read(SIGNAL, name, namespace)
         except NotFound:
@@ -213,13 +216,13 @@ class SignalController:
     # --- triage ---------------------------------------------------------------------------------------------
 
     async def _triage(self, found: Signal) -> timedelta | None:
-        rest = _rest(found, await self.ports.now())
-        if rest and found.status.reason not in ENDS_EARLY:
-            return rest
+        now = await self.ports.now()
+        rest = _rest(found, now)
         waits = found.status.phase is SignalPhase.BLOCKED and found.status.reason == RATE_LIMITED
-        if waits and (full := self._full(found, await self.ports.now())):
-            # Its turn has come and somebody more severe has taken it: neither read nor written for that.
+        if waits and (full := self._full(found, rest, now)):
             return full
+        if rest and not waits and found.status.reason not in ENDS_EARLY:
+            return rest
         found = await self._normalised(found)
         surveyed = await self._survey(found)
         if surveyed.read_failed:
@@ -229,12 +232,11 @@ class SignalController:
             # Looking is free; a write would ring for this very look again.
             return min(rest, LOOK_AGAIN)
         if decision.phase is SignalPhase.ACCEPTED:
-            decision = await self._in_turn(surveyed, lambda: self._open(found, surveyed))
+            decision = await self._open_in_turn(found, surveyed)
         if decision.reason == RATE_LIMITED and decision.until:
             if waits:
                 return max(timedelta(seconds=1), decision.until - surveyed.observed.now)
-            turn = self._taking().take(found.spec.severity, found.spec.target.namespace or "", decision.until)
-            decision = replace(decision, until=turn)
+            decision = replace(decision, until=self.acceptance.turn(found, decision.until))
         if decision.phase is SignalPhase.PENDING:
             return await self._wait(found, decision, surveyed.observed.now)
         await self._tell(found, surveyed, decision)
@@ -256,38 +258,27 @@ class SignalController:
         decision = triage_signal(surveyed.observed)
         if decision.phase is not SignalPhase.ACCEPTED:
             return decision
-        seen = surveyed.observed
+        seen, case = surveyed.observed, f"{inv.namespace}/{inv.name}"
+        async with self.acceptance.place(case, seen.target_namespace, seen.now) as keep:
+            taken = await self._take_lease(found, seen.fingerprint, inv.name, seen.now)
+            if taken is None:
+                keep()
+            return taken or decision
 
-        async def opened() -> TriageDecision:
-            return await self._take_lease(found, seen.fingerprint, inv.name, seen.now) or decision
-
-        return await self._in_turn(surveyed, opened)
-
-    def _full(self, found: Signal, now: datetime) -> timedelta | None:
-        """How long no further Signal may be accepted; None where one may."""
-        seen = TriageInput(found.name, found.namespace, found.spec, now, self._rules(), accepted=self._lately(now))
-        limited = rate_limited(seen)
-        return max(timedelta(seconds=1), limited.until - now) if limited and limited.until else None
-
-    def _lately(self, now: datetime) -> tuple[AcceptedSignal, ...]:
-        while self._accepted and now - self._accepted[0].at >= RATE_WINDOW:
-            self._accepted.popleft()
-        return tuple(self._accepted)
-
-    async def _in_turn(
-        self, surveyed: SignalSurroundings, opening: Callable[[], Awaitable[TriageDecision]]
-    ) -> TriageDecision:
-        """A place of the rate is taken before the case is opened, else others see it free; given back if none is."""
-        place = AcceptedSignal(surveyed.observed.now, surveyed.observed.target_namespace)
-        self._accepted.append(place)
-        opened = False
-        try:
-            decision = await opening()
-            opened = decision.phase is SignalPhase.ACCEPTED
-            return decision
-        finally:
-            if not opened and place in self._accepted:
-                self._accepted.remove(place)
+    def _full(self, found: Signal, rest: timedelta | None, now: datetime) -> timedelta | None:
+        """How long a Signal waits on for a place, without being read or written; None where it is its turn."""
+        held, place = rest, (found.namespace, found.name)
+        if not rest or self.acceptance.is_called(place):
+            taken = self.acceptance.taken(now, place)
+            full = rate_limited(
+                TriageInput(found.name, found.namespace, found.spec, now, self._rules(), accepted=taken)
+            )
+            held = max(timedelta(seconds=1), full.until - now) if full and full.until else None
+        if held:
+            self.acceptance.wait(found, now)
+        else:
+            self.acceptance.leave(place)
+        return held
 
     async def _normalised(self, found: Signal) -> Signal:
         """The Signal with the namespace dropped from a cluster-scoped target: it would pass for the tenant's own."""
@@ -355,7 +346,7 @@ class SignalController:
             ended=tuple(replace(ended_case(inv), workflow_came=came and inv is ended[0]) for inv in ended),
             history=history,
             spec_hash=resource.spec_hash if resource else "",
-            accepted=self._lately(observed.now),
+            accepted=self.acceptance.taken(observed.now, (found.namespace, found.name)),
             blocked_for=found.status.reason or "" if found.status.phase is SignalPhase.BLOCKED else "",
             blocked_count=found.status.blocked_count or 0,
         )
@@ -429,11 +420,19 @@ class SignalController:
 
     # --- opening a case -------------------------------------------------------------------------------------
 
-    async def _open(self, found: Signal, surveyed: SignalSurroundings) -> TriageDecision:
-        """Lease first, then the Investigation; who finds the Lease taken has joined the case that it names."""
+    async def _open_in_turn(self, found: Signal, surveyed: SignalSurroundings) -> TriageDecision:
         seen = surveyed.observed
         round_ = (found.status.round or 0) + (0 if found.status.investigation_ref else 1)
         name = investigation_name(seen.fingerprint, found.uid, max(round_, 1))
+        async with self.acceptance.place(f"{found.namespace}/{name}", seen.target_namespace, seen.now) as keep:
+            decision = await self._open(found, surveyed, name)
+            if decision.phase is SignalPhase.ACCEPTED:
+                keep()
+            return decision
+
+    async def _open(self, found: Signal, surveyed: SignalSurroundings, name: str) -> TriageDecision:
+        """Lease first, then the Investigation; who finds the Lease taken has joined the case that it names."""
+        seen = surveyed.observed
         taken = await self._take_lease(found, seen.fingerprint, name, seen.now)
         if taken is not None:
             return taken
@@ -446,7 +445,7 @@ class SignalController:
             if not _is_made_for(created, found):
                 return await self._foreign(found, name, case_lease_name(seen.fingerprint))
         told = "; ".join(filter(None, (f"{name} investigates it", earlier_answer(seen))))
-        return TriageDecision(SignalPhase.ACCEPTED, "Accepted", told)
+        return TriageDecision(SignalPhase.ACCEPTED, "Accepted", told, opened=ObjectRef(name=name))
 
     async def _take_lease(self, found: Signal, fingerprint: str, name: str, now: datetime) -> TriageDecision | None:
         """None where the case is ours; else what becomes of the Signal."""
@@ -667,7 +666,6 @@ class SignalController:
         resource, seen = surveyed.resource, surveyed.observed
         blocked = decision.phase is SignalPhase.BLOCKED
         accepted = decision.phase is SignalPhase.ACCEPTED
-        opened = decision.message.split(" ", 1)[0] if accepted else ""
         return {
             "phase": decision.phase,
             "reason": decision.reason,
@@ -680,7 +678,7 @@ class SignalController:
             "first_seen": found.status.first_seen or now,
             "last_seen": now,
             "round": (found.status.round or 0) + 1 if accepted else found.status.round,
-            "investigation_ref": ObjectRef(name=opened) if opened else found.status.investigation_ref,
+            "investigation_ref": decision.opened or found.status.investigation_ref,
             "duplicate_of": decision.duplicate_of,
             "blocked_until": decision.until,
             "blocked_count": (found.status.blocked_count or 0) + 1 if blocked else found.status.blocked_count,

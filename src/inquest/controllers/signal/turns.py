@@ -8,26 +8,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from inquest.api.types import Severity
 
 MINUTE: Final = 60
 
 
+class Rates(NamedTuple):
+    """Signals that may be accepted in a minute: of all, and of those of one namespace."""
+
+    all: int
+    namespace: int
+
+
 class Turns:
     """Turns by minute, taken in memory; who is not in it any more after a restart keeps the time of its status."""
 
-    def __init__(self, rate: int, rate_per_namespace: int) -> None:
-        self._rate, self._rate_per_namespace = rate, rate_per_namespace
+    def __init__(self, rates: Rates) -> None:
+        self.rates = rates
         self._taken: dict[int, dict[tuple[int, str], int]] = {}
         self._full: dict[tuple[int, str], int] = {}
         """By severity and namespace: every minute before this one is full."""
-
-    @property
-    def rates(self) -> tuple[int, int]:
-        """Of all Signals and of those of one namespace, in a minute."""
-        return self._rate, self._rate_per_namespace
 
     def take(self, severity: Severity, namespace: str, earliest: datetime) -> datetime:
         """The first time from `earliest` on that not enough others of its severity or above have taken."""
@@ -45,7 +47,7 @@ class Turns:
         rank, namespace = who
         before = [(place, count) for (other, place), count in self._taken.get(minute, {}).items() if other >= rank]
         here = sum(count for place, count in before if place == namespace)
-        return sum(count for _, count in before) < self._rate and here < self._rate_per_namespace
+        return sum(count for _, count in before) < self.rates.all and here < self.rates.namespace
 
     def _forget(self, begin: int) -> None:
         for minute in [minute for minute in self._taken if minute < begin]:

@@ -66,7 +66,7 @@ class EndedCase:
 
 @dataclass(frozen=True)
 class AcceptedSignal:
-    """One Signal that was accepted lately, for the rate limit."""
+    """A place that a Signal took lately and its case still needs, for the rate limit."""
 
     at: datetime
     namespace: str
@@ -129,3 +129,5 @@ class TriageDecision:
     message: str
     until: datetime | None = None
     duplicate_of: ObjectRef | None = None
+    opened: ObjectRef | None = None
+    """The Investigation of its own."""
