@@ -21,9 +21,9 @@ log = structlog.stdlib.get_logger(__name__)
 
 POSITION: Final[tuple[str, ...]] = (
     *("phase", "reason", "subReason", "outcome", "resolution", "needsHumanReview", "humanReviewReason"),
-    *("startedAt", "phaseStartedAt", "completedAt", "observedGeneration"),
+    *("startedAt", "phaseStartedAt", "completedAt", "observedGeneration", "consumedBy"),
 )
-"""Fields of a status that hold a word of a closed list, a time or a number: where the object stands."""
+"""Fields of a status that hold a word of a closed list, a uid, a time or a number: where the object stands."""
 SETTLED: Final[tuple[str, ...]] = ("outcome", "fingerprint", "context")
 """Fields that the CRD lets nobody take back."""
 TOLD_ANEW: Final = frozenset({"Investigation"})

@@ -19,10 +19,10 @@ POINTS = {
     "the request is announced and not made": Point(1, "before", call="status.create RemediationApprovalRequest"),
     "the request is made and not recorded": Point(1, "after", call="status.create RemediationApprovalRequest"),
     "the execution is made and the approval not used": Point(
-        1, "before", call="status.swap RemediationApprovalRequest"
+        1, "before", call="apply_status RemediationApprovalRequest/Approved"
     ),
     "the approval is used and the execution not recorded": Point(
-        1, "after", call="status.swap RemediationApprovalRequest"
+        1, "after", call="apply_status RemediationApprovalRequest/Approved"
     ),
     "the Job is made and its execution does not know": Point(1, "after", call="status.create Job"),
     "the journal is closed and the status is not": Point(1, "after", call="create ConfigMap/Closed"),

@@ -21,7 +21,8 @@ TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 WHOAMI: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _SELF: Final = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 HEARTBEATS: Final = "leases"
-EFFECTS: Final = frozenset({"remediationapprovalrequests", "workflowexecutions", "jobs"})
+DECISIONS: Final = "remediationapprovalrequests"
+EFFECTS: Final = frozenset({DECISIONS, "workflowexecutions", "jobs"})
 """What is created on behalf of a decision."""
 
 
@@ -112,7 +113,7 @@ class ObjectClient:
         kept = {key: frame[key] for key in ("name", "namespace", "resourceVersion") if key in frame}
         body = {**_type(kind), "metadata": kept, "status": obj.value.get("status") or {}}
         query = {"fieldManager": FIELD_MANAGER, "force": "false"}
-        return await self._write("PATCH", path, "patch", kind, body, query, APPLY)
+        return await self._write("PATCH", path, "patch", kind, body, query, APPLY, urgent=kind.plural == DECISIONS)
 
     async def swap(
         self, kind: ResourceKind, obj: Redacted[Json], *, manager: str = "inquest-owner", status: bool = True

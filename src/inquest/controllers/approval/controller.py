@@ -17,7 +17,7 @@ from inquest.api.names import REQUESTER_ANNOTATION, approval_name, execution_nam
 from inquest.api.types import ApprovalPhase, ApprovalState, VoidReason
 from inquest.controllers.guards import Guards, bare_reference
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.status import publish_status, redact_object
+from inquest.controllers.status import publish_status
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.cluster.context import ResourceContext
@@ -166,16 +166,11 @@ class ApprovalController:
         if phase is None:
             await publish_status(self.ports, APPROVAL, looked.request, {"phase": ApprovalPhase.PENDING}, {}, now=now)
             return
-        changes = {
-            "phase": phase,
-            "decided_at": looked.decided_at,
-            "decided_by": looked.decided_by or None,
-            "void_reason": looked.stand.void,
-        }
+        changes = _decision(phase, looked.request, looked.decided_at) | {"void_reason": looked.stand.void}
         await publish_status(self.ports, APPROVAL, looked.request, changes, _verdicts(phase, looked.stand), now=now)
 
     async def consume(self, inv: Investigation, request_uid: str, execution_uid: str) -> None:
-        """Use the approval up: by compare-and-swap, for one execution."""
+        """Use the approval up, and say that it was given: by compare-and-swap, for one execution."""
         try:
             raw = await self.ports.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
         except NotFound as error:
@@ -187,15 +182,10 @@ class ApprovalController:
             return
         if found.status.consumed_by:
             raise Tampered(f"{found.name} was used by another execution")
-        meta = {
-            "name": found.name,
-            "namespace": found.namespace,
-            "resourceVersion": found.metadata.resource_version,
-        }
-        patch = {"metadata": meta, "status": {"consumedBy": execution_uid}}
-        await self.ports.status.swap(
-            APPROVAL, redact_object(self.ports.redactor.strings, patch), manager="inquest-approval"
-        )
+        phase, stand = ApprovalPhase.APPROVED, ApprovalCheck(ApprovalStanding.STANDS)
+        changes = _decision(phase, found, decided_at(raw)) | {"consumed_by": execution_uid}
+        now = await self.ports.now()
+        await publish_status(self.ports, APPROVAL, found, changes, _verdicts(phase, stand), now=now)
 
     async def close(self, inv: Investigation) -> None:
         """The case has ended: a request that nobody decided, or that was never used, is void."""
@@ -241,6 +231,10 @@ PHASES: Final = {
     ApprovalState.EXPIRED: ApprovalPhase.EXPIRED,
     ApprovalState.VOIDED: ApprovalPhase.VOIDED,
 }
+
+
+def _decision(phase: ApprovalPhase, found: RemediationApprovalRequest, at: datetime | None) -> dict[str, Any]:
+    return {"phase": phase, "decided_at": at, "decided_by": found.spec.decided_by or None}
 
 
 def _is_settled(stand: ApprovalCheck) -> bool:

@@ -425,7 +425,10 @@ class InvestigationController:
         )
         if looked is None:
             return view
-        await self._settle(looked, view.now)
+        is_held = view.frozen or view.halt is not None
+        if looked.stand.standing is not ApprovalStanding.STANDS or is_held:
+            # What is used in a moment says so by the patch that uses it.
+            await self._settle(looked, view.now)
         unusable = UNUSABLE.get(looked.stand.standing)
         await self._hinder(work, unusable or _frozen(view), looked.stand.message if unusable else view.frozen)
         return replace(view, stand=looked.stand, decided_by=looked.decided_by, decided_at=looked.decided_at)
