@@ -7,7 +7,6 @@ number to exactly one writer; a replica that slept and wakes meets AlreadyExists
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import gzip
 import hashlib
@@ -21,6 +20,7 @@ from typing import Any, Final
 
 from inquest.api.base import rfc3339
 from inquest.api.names import slot_name
+from inquest.computing import compute
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import AlreadyExists, Fenced, Invalid, NotFound, OlderJournal, Tampered
 from inquest.ports.kinds import CONFIG_MAP
@@ -117,7 +117,7 @@ class Journal:
         labels = f"{JOURNAL_LABEL}=true,{INVESTIGATION_LABEL}={uid}"
         slots = await self._status.list(CONFIG_MAP, self._namespace, labels=labels)
         known = self._known.get(uid)
-        log = await asyncio.to_thread(fold, uid, slots, known)
+        log = await compute(fold, uid, slots, known)
         return self._remember(known if known is not None and _is_same(log, known) else log)
 
     async def add(self, log: Log, draft: Draft, author: Writer, still_owned: Callable[[], Awaitable[bool]]) -> Log:

@@ -5,13 +5,13 @@ The notifier forgets at a restart. What stands as Pending then is told anew unde
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.base import Resource
 from inquest.api.notices import MOST_NOTICES, NoticeEntry, NoticePriority, NoticeState, NoticeType
+from inquest.computing import compute
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.reporting.notices import NoticeText
 from inquest.ports.process import Notice
@@ -27,7 +27,7 @@ async def send_notice(
 ) -> NoticeEntry:
     """Tell it, or ask the notifier where it stands; `seen` is how it is remembered so far."""
     message = Notice(key, told.type, told.priority, told.title, told.body, found.namespace, found.name, told.owners)
-    state = await ports.notifier.tell(await asyncio.to_thread(ports.redactor.published, message))
+    state = await ports.notifier.tell(await compute(ports.redactor.published, message))
     at = seen.at if seen is not None and state is NoticeState.PENDING else now
     return NoticeEntry(key=key, type=NoticeType(told.type), priority=NoticePriority(told.priority), state=state, at=at)
 

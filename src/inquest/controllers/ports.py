@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 from typing import TypeVar
 
+from inquest.computing import compute
 from inquest.controllers.budget import HourlyBudget
 from inquest.controllers.journal import Journal
 from inquest.core.diagnosis.playbooks import Playbook
@@ -81,7 +81,7 @@ class ControllerPorts:
 
     async def redacted(self, data: T) -> Redacted[T]:
         """Every text in it redacted, in a thread: a long one would hold every other case up (reliability, 10.2)."""
-        return await asyncio.to_thread(self.redactor.strings, data)
+        return await compute(self.redactor.strings, data)
 
     async def now(self) -> datetime:
         """The API server's clock: deadlines and expiry are judged by it (reliability, section 3.8)."""

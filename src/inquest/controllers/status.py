@@ -11,6 +11,7 @@ import structlog
 
 from inquest.api.base import Resource
 from inquest.api.conditions import ConditionValue, initial_conditions, set_conditions
+from inquest.computing import compute
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Forbidden, Invalid, NeedsPerson
@@ -101,9 +102,15 @@ async def publish_status(
     there = found.status.conditions or initial_conditions(kind.kind, generation=generation, now=now)
     conditions = set_conditions(there, kind.kind, verdicts, generation=generation, now=now)
     updated = found.status.model_copy(update={**changes, "conditions": conditions, "observed_generation": generation})
-    obj = redact_object(ports.redactor.published, _object(kind, found, _without(fit(updated).to_object(), leave_out)))
-    # Compared as it is written: the redacted form of a text differs from the text at every look.
-    if obj.value["status"] == _without(found.status.to_object(), leave_out):
+
+    def rendered() -> Redacted[Json] | None:
+        status = _without(fit(updated).to_object(), leave_out)
+        obj = redact_object(ports.redactor.published, _object(kind, found, status))
+        # Compared as it is written: the redacted form of a text differs from the text at every look.
+        return None if obj.value["status"] == _without(found.status.to_object(), leave_out) else obj
+
+    obj = await compute(rendered)
+    if obj is None:
         return None
     try:
         return await ports.status.apply_status(kind, obj)

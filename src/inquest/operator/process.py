@@ -26,6 +26,7 @@ from inquest.errors import Forbidden, InquestError
 from inquest.operator.access import CHECK_SECONDS, MissingRight, excess_rights, missing_rights
 from inquest.operator.directory import DELETED, PARTNERS, ObjectDirectory
 from inquest.operator.health import HealthLine, health_app, measure_lag
+from inquest.operator.interpreter import keep_what_is_loaded
 from inquest.operator.lease import ReplicaLease
 from inquest.operator.reload import SettingsFile
 from inquest.operator.supervisor import Supervisor, supervisor_for
@@ -422,6 +423,7 @@ class Process:
         """Say once that everything is up; then nothing more."""
         while supervisor.unready() or self.too_many or self.unfilled:
             await adapters.clock.sleep(READY_LOOK_SECONDS)
+        keep_what_is_loaded()
         log.info("operator is ready", replica=adapters.replica, model=self.settings.model.provider)
         await asyncio.Event().wait()
 

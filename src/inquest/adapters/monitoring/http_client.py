@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import httpx2
 
+from inquest.computing import compute
 from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, NotFound, RateLimited, Unavailable
 
 MOST_BYTES: Final = 8 * 1024 * 1024
@@ -176,7 +177,7 @@ def not_understood(system: str) -> Unavailable:
 async def _parsed(body: bytes) -> Any:
     """JSON, or None where it is none."""
     try:
-        return json.loads(body) if len(body) <= LARGE_BYTES else await asyncio.to_thread(json.loads, body)
+        return json.loads(body) if len(body) <= LARGE_BYTES else await compute(json.loads, body)
     except (ValueError, RecursionError):
         return None
 

@@ -6,7 +6,6 @@ declined (see `stack`). Answers are capped by series; a cut one says so.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -16,6 +15,7 @@ from inquest.adapters.monitoring.http_client import StackClient, not_understood
 from inquest.adapters.monitoring.promql import confine_promql, confined_selector, selectors_of
 from inquest.adapters.monitoring.selectors import SECRETS, Confinement
 from inquest.api.base import rfc3339
+from inquest.computing import compute
 from inquest.errors import Declined
 from inquest.ports.kubernetes import Namespaces, SourceAnswer
 from inquest.telemetry.tracing import traced
@@ -86,7 +86,7 @@ class Prometheus:
         within = self._within(namespaces)
         body = await self._line.get("/api/v1/rules", [], dict)
         # In a thread: rules are as many, and as long, as those who may write them like.
-        groups = await asyncio.to_thread(_groups, body.data.get("groups") or (), within)
+        groups = await compute(_groups, body.data.get("groups") or (), within)
         left_out = sum(count for _, count in groups)
         notes = (f"{left_out} rules about other namespaces are left out",) if left_out else ()
         return SourceAnswer(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from inquest.api.investigation import OWNER_FIELDS, Investigation, Transcript
 from inquest.api.names import FINGERPRINT_LABEL, INVESTIGATION_LABEL, JOURNAL_LABEL, execution_name, label_value
 from inquest.api.signal import Signal
 from inquest.api.types import TERMINAL_PHASES
+from inquest.computing import compute
 from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
@@ -133,11 +133,11 @@ class Archive:
         offered = {invocation: self.ports.tools.schemas(invocation) for invocation in Invocation}
         run = await self._run(inv)
         # Megabytes of text: in a thread, so that Leases are renewed meanwhile.
-        told = await asyncio.to_thread(audit.audit_records, case, inv.uid, run, offered)
-        found = await asyncio.to_thread(lambda: (*told, *archive.fact_records(case, inv.uid)))
+        told = await compute(audit.audit_records, case, inv.uid, run, offered)
+        found = await compute(lambda: (*told, *archive.fact_records(case, inv.uid)))
         for batch in batches(tuple(_addressed(inv, record) for record in found)):
             await self.ports.datastorage.record(await self.ports.redacted(batch))
-        digest = await asyncio.to_thread(audit.digest_of_records, found)
+        digest = await compute(audit.digest_of_records, found)
         return Transcript(correlation_id=inv.uid, digest=digest, entries=len(found))
 
     async def _hear(self, inv: Investigation) -> None:

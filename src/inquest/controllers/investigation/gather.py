@@ -12,6 +12,7 @@ import structlog
 
 from inquest.api.base import timedelta_from_duration
 from inquest.api.investigation import Investigation, Limits
+from inquest.computing import compute
 from inquest.controllers.investigation.case_work import CaseWork, close_case
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.history import known_history
@@ -121,7 +122,7 @@ class Inquiries:
         seen = await self.ports.target_reader.snapshot(step.target, signal.firing_time, beyond=at_home)
         found = await self._seeded(work, about(seen, signal))
         # In a thread: of many pods it takes a quarter of a second, and leases are renewed meanwhile.
-        (findings, observations), failed = await asyncio.to_thread(examine, found)
+        (findings, observations), failed = await compute(examine, found)
         for gap in failed:
             log.error("detector failed", investigation=work.investigation.name, detector=gap.what, error=gap.why)
         books = match_playbooks(self.ports.playbooks, found, findings)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
 from inquest.api.investigation import Investigation
+from inquest.computing import compute
 from inquest.controllers.journal import Journal
 from inquest.controllers.journal_case import fold_journal
 from inquest.core.case.case import Case
@@ -36,13 +36,13 @@ async def uid_of(status: Objects, namespace: str, name: str) -> str:
 async def from_journal(journal: Journal, uid: str) -> Case | None:
     """The case as its slots have it; None once they are gone."""
     slots = await journal.read(uid)
-    return await asyncio.to_thread(fold_journal, slots) if slots.entries else None
+    return await compute(fold_journal, slots) if slots.entries else None
 
 
 async def from_records(kept: Transcripts, uid: str) -> Case:
     """The case as its records have it; NotRecorded where they are not whole."""
     events = await kept.transcript(uid)
-    return await asyncio.to_thread(case_from_records, [event["event_data"] for event in events])
+    return await compute(case_from_records, [event["event_data"] for event in events])
 
 
 def _is_uid(name: str) -> bool:

@@ -36,6 +36,7 @@ from inquest.api.notices import NoticeEntry, NoticeState
 from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
 from inquest.api.signal import Recommendation, Signal, SignalContent, SignalSpec
 from inquest.api.types import TERMINAL_PHASES, SignalPhase, SourceType
+from inquest.computing import compute
 from inquest.controllers.catalogue.live import is_active
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge_notices, send_notice, unless_late
 from inquest.controllers.ports import ControllerPorts
@@ -167,7 +168,7 @@ class SignalController:
         # A pod that is gone was replaced: its owner says whether it is over.
         target = found.status.root_owner or found.spec.target
         snapshot = await self.ports.target_reader.snapshot(target, found.spec.firing_time)
-        if await asyncio.to_thread(health_of, snapshot) is not Health.HEALTHY:
+        if await compute(health_of, snapshot) is not Health.HEALTHY:
             return False
         meta = {"name": found.name, "namespace": found.namespace}
         meta["resourceVersion"] = found.metadata.resource_version or ""

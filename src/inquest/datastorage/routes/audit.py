@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from inquest.computing import compute
 from inquest.datastorage.domain import hash_chain
 from inquest.datastorage.problems import UNFIT_BODY, SchemaFault, WireProblem
 from inquest.datastorage.service import (
@@ -63,7 +64,8 @@ def _without_index(problem: WireProblem) -> WireProblem:
 async def append_batch(request: Request) -> Response:
     """One to 500 events, all or nothing, ids in the order sent."""
     service, body = service_of(request), await body_of(request, most=BATCH_BODY)
-    events = [_event_at(service, item, index) for index, item in enumerate(_checked_batch(request, body))]
+    items = _checked_batch(request, body)
+    events = await compute(lambda: [_event_at(service, item, index) for index, item in enumerate(items)])
     async with asyncio.timeout(BATCH_SECONDS):
         done = await service.ledger.append(events)
     message = f"{len(events)} audit events created successfully"
@@ -122,7 +124,7 @@ async def verify_chain(request: Request) -> Response:
     async with asyncio.timeout(QUERY_SECONDS):
         links = await service.ledger.links(correlation_id)
         # In a thread: a long chain is megabytes to hash, and in process the operator renews its leases meanwhile.
-        findings = await asyncio.to_thread(hash_chain.find_broken_links, links)
+        findings = await compute(hash_chain.find_broken_links, links)
     return JSONResponse(_verdict(correlation_id, links, findings, instant_text(service.now())))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from inquest.api.refs import TargetRef
+from inquest.computing import compute
 from inquest.core.evidence.evidence import EvidenceStatus, Json, Origin
 from inquest.core.evidence.rendering import line_of, log_tail, prune_object, render_listing
 from inquest.errors import Invalid, NotFound, NotKept, UnknownKind
@@ -179,14 +180,14 @@ class SnapshotReader:
             return gap_entry(found, read, about)
         if kept is not None:
             found = "\n".join(line for line in found.splitlines() if kept.search(line[:MAX_LINE]))
-        text, cut = log_tail(await asyncio.to_thread(lambda: self._redactor.text(found).value))
+        text, cut = log_tail(await compute(lambda: self._redactor.text(found).value))
         status = EvidenceStatus.TRUNCATED if cut else EvidenceStatus.OK
         place = (namespace, pod, container, previous)
         return SnapshotEntry(read, text, about, status, not text.strip(), api_fact=False, log=place)
 
     async def told(self, title: str, text: str) -> SnapshotEntry:
         """What another command or check printed: evidence like a log."""
-        shown = await asyncio.to_thread(lambda: self._redactor.text(text).value)
+        shown = await compute(lambda: self._redactor.text(text).value)
         rows = render_listing(shown.splitlines(), cap=MAX_TEXT)
         heading = self._redactor.text(title).value
         status = EvidenceStatus.TRUNCATED if rows.cut else EvidenceStatus.OK
@@ -197,7 +198,7 @@ class SnapshotReader:
         bare = [prune_object(item) for item in items]
         if not bare:
             return ()
-        return await asyncio.to_thread(lambda: tuple(self._redactor.data(item).value for item in bare))
+        return await compute(lambda: tuple(self._redactor.data(item).value for item in bare))
 
 
 def _origins(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from inquest.computing import compute
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.core.signals.incident import IncidentWindow
@@ -81,7 +81,7 @@ class ToolContext:
     async def redacted(self, objects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Objects by structure, in a thread: the redactor never holds up the event loop."""
         plain = [without_noise(found) for found in objects]
-        return await asyncio.to_thread(lambda: [self.backends.redactor.data(found).value for found in plain])
+        return await compute(lambda: [self.backends.redactor.data(found).value for found in plain])
 
 
 Runner = Callable[[ToolContext, Any], Awaitable[Output]]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from inquest.computing import compute
 from inquest.core.cluster.pods import all_statuses, had_a_run_before
 from inquest.core.text import compile_re2
 from inquest.errors import InquestError, Invalid, NotFound
@@ -230,7 +230,7 @@ async def _logs(context: ToolContext, given: args.LogArguments, *, previous: boo
     ]
     if lost := _lost(texts):
         raise lost
-    lines, absent = await asyncio.to_thread(_joined, containers, texts, given)
+    lines, absent = await compute(_joined, containers, texts, given)
     said: dict[str, Any] = {"namespace": namespace}
     if not lines:
         reasons = "; ".join(absent) or "nothing was written, or nothing matches the filters"

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from inquest.computing import compute
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.core.evidence.short_forms import condense_log
 from inquest.core.llm.conversation import ToolRun
@@ -242,7 +243,7 @@ class Toolset:
         found = replace(evidence, empty=output.empty, api_fact=output.api_fact)
         if found.size <= LONG_CHARACTERS:
             return _shown(run, found)
-        return await asyncio.to_thread(_shown, run, found)
+        return await compute(_shown, run, found)
 
     async def _failure(self, run: ToolRun, context: ToolContext, error: Exception) -> ToolResult:
         failure = failure_of(error, seconds=self._seconds, system=_system_of(run))
@@ -260,7 +261,7 @@ class Toolset:
         redactor = context.backends.redactor
         if len(text) <= LONG_CHARACTERS:
             return redactor.text(text).value
-        return await asyncio.to_thread(lambda: redactor.text(text).value)
+        return await compute(lambda: redactor.text(text).value)
 
     async def _evidence(
         self, run: ToolRun, context: ToolContext, text: str, status: EvidenceStatus, resolved: Mapping[str, Any]
