@@ -1,25 +1,75 @@
-"""The adapter against the real API server of the cluster tests."""
+"""The adapter against an API server: the one in memory and the real one say the same."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import from_kubeconfig
-from tests.cluster.conftest import cluster, namespace, operator_kubeconfig
-from tests.cluster.kube import Cluster
+from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
+from tests.cluster.conftest import cluster
+from tests.cluster.story.api import Api, opened
+from tests.support.apiserver.install import install
+from tests.support.apiserver.server import ApiServer
 
-__all__ = ["cluster", "namespace", "operator_kubeconfig"]
+__all__ = ["cluster"]
+
+
+@contextmanager
+def _in_memory(folder: Path) -> Iterator[Path]:
+    with ApiServer().serve() as server:
+        install(server)
+        yield server.kubeconfig(folder / "kubeconfig")
+
+
+@pytest.fixture(scope="session", params=["memory", "real"])
+def kubeconfig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The administrator's, of either server, with everything installed."""
+    if request.param == "real":
+        yield request.getfixturevalue("cluster").kubeconfig
+        return
+    with _in_memory(tmp_path_factory.mktemp("memory")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def api(kubeconfig: Path) -> Iterator[Api]:
+    """The administrator."""
+    with opened(kubeconfig) as found:
+        yield found
 
 
 @pytest.fixture
-async def kube(cluster: Cluster) -> AsyncIterator[Clients]:
+def namespace(api: Api) -> Iterator[str]:
+    """A namespace of the test's own."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    api.delete("Namespace", name)
+
+
+@pytest.fixture(scope="session")
+def operator_kubeconfig(kubeconfig: Path, api: Api, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a token of the operator's service account."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    token = api.token(SERVICE_ACCOUNT, NAMESPACE)
+    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
+    path = tmp_path_factory.mktemp("operator") / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@pytest.fixture
+async def kube(kubeconfig: Path) -> AsyncIterator[Clients]:
     """The adapter as the administrator."""
-    async with Clients(from_kubeconfig(cluster.kubeconfig), SystemClock()) as found:
+    async with Clients(from_kubeconfig(kubeconfig), SystemClock()) as found:
         yield found
 
 

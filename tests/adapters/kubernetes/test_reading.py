@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Iterator
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ from inquest.adapters.kubernetes.credentials import Credentials, from_kubeconfig
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, Invalid, NotFound, UnknownKind
 from inquest.ports.kubernetes import Json, ResourceKind
-from tests.cluster.kube import Cluster
+from tests.cluster.story.api import Api
 
 CONFIG_MAP = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
 POD = ResourceKind("", "v1", "Pod", "pods", True)
@@ -42,16 +43,15 @@ def crd(kind: str, group: str) -> Json:
 
 
 @pytest.fixture
-def twins(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
+def twins(api: Api) -> Iterator[tuple[str, str, str]]:
     """One kind in two groups; the kind and the groups."""
     kind = f"Twin{uuid.uuid4().hex[:6]}"
     groups = ("one.example.com", "two.example.com")
     for group in groups:
-        cluster.kubectl.apply(crd(kind, group))
-        cluster.kubectl("wait", "--for=condition=Established", f"crd/{kind.lower()}s.{group}", "--timeout=180s")
+        api.create(crd(kind, group))
     yield kind, *groups
     for group in groups:
-        cluster.kubectl("delete", "crd", f"{kind.lower()}s.{group}", "--wait=false")
+        api.delete("CustomResourceDefinition", f"{kind.lower()}s.{group}")
 
 
 async def resolved(kube: Clients, word: str, api_version: str = "") -> ResourceKind:
@@ -102,8 +102,8 @@ class Stopped(SystemClock):
         return 0.0
 
 
-async def test_invented_words_are_unknown_and_cost_one_more_reading_at_most(cluster: Cluster) -> None:
-    async with Clients(from_kubeconfig(cluster.kubeconfig), Stopped()) as kube:
+async def test_invented_words_are_unknown_and_cost_one_more_reading_at_most(kubeconfig: Path) -> None:
+    async with Clients(from_kubeconfig(kubeconfig), Stopped()) as kube:
         await invented(kube)
 
 
@@ -217,16 +217,16 @@ async def test_no_name_reaches_beyond_its_place(kube: Clients, kind: ResourceKin
     assert kube.traffic.reads == 0
 
 
-def visitors_token(cluster: Cluster, namespace: str) -> str:
+def visitors_token(api: Api, namespace: str) -> str:
     """A token of an account of its own: the controller may not have made the default one of a new namespace yet."""
-    kubectl = cluster.kubectl.within(namespace)
-    kubectl("create", "serviceaccount", "visitor")
-    return kubectl("create", "token", "visitor", "--duration=10m").strip()
+    meta = {"name": "visitor", "namespace": namespace}
+    api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
+    return api.token("visitor", namespace)
 
 
-async def test_a_service_account_is_refused_what_it_may_not(cluster: Cluster, namespace: str) -> None:
-    token = visitors_token(cluster, namespace)
-    admin = await from_kubeconfig(cluster.kubeconfig)()
+async def test_a_service_account_is_refused_what_it_may_not(kubeconfig: Path, api: Api, namespace: str) -> None:
+    token = visitors_token(api, namespace)
+    admin = await from_kubeconfig(kubeconfig)()
 
     async with Clients(
         given_credentials(Credentials(admin.server, admin.ca_file, token=token)), SystemClock()
@@ -236,9 +236,9 @@ async def test_a_service_account_is_refused_what_it_may_not(cluster: Cluster, na
             await visitor.cluster.list(POD, namespace)
 
 
-async def test_a_token_that_is_refused_is_read_again_once(cluster: Cluster, namespace: str) -> None:
-    token = visitors_token(cluster, namespace)
-    admin = await from_kubeconfig(cluster.kubeconfig)()
+async def test_a_token_that_is_refused_is_read_again_once(kubeconfig: Path, api: Api, namespace: str) -> None:
+    token = visitors_token(api, namespace)
+    admin = await from_kubeconfig(kubeconfig)()
     tokens = iter(["stale", token, "stale", "stale"])
 
     async def source() -> Credentials:

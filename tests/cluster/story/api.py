@@ -35,6 +35,8 @@ _PLACES: Final = {
     "ResourceQuota": ("api/v1", "resourcequotas"),
     "Lease": ("apis/coordination.k8s.io/v1", "leases"),
     "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "ServiceAccount": ("api/v1", "serviceaccounts"),
+    "CustomResourceDefinition": ("apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
     "ValidatingAdmissionPolicy": ("apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies"),
     "ValidatingAdmissionPolicyBinding": ("apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"),
 }
@@ -124,6 +126,13 @@ class Api:
         said = self._send("DELETE", _path(kind, namespace, name), params={"propagationPolicy": "Background"})
         assert said.accepted or said.code == 404, said
 
+    def token(self, account: str, namespace: str) -> str:
+        """A token of a service account, for two hours."""
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
+        said = self._send("POST", f"{_path('ServiceAccount', namespace, account)}/token", json=asked)
+        assert said.accepted, said
+        return str(said.body["status"]["token"])
+
     def text(self, path: str) -> str:
         """Any path of the API server, as it is."""
         return self.client.get(f"/{path}").text
@@ -145,6 +154,11 @@ def opened(kubeconfig: Path) -> Iterator[Api]:
     """A client for the first user of a kubeconfig."""
     config = yaml.safe_load(kubeconfig.read_text())
     server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    if "token" in user:
+        bearer = {"Authorization": f"Bearer {user['token']}"}
+        with httpx2.Client(base_url=server["server"], headers=bearer, timeout=120, trust_env=False) as client:
+            yield Api(client)
+        return
     context = ssl.create_default_context(cadata=_decoded(server["certificate-authority-data"]))
     with tempfile.TemporaryDirectory() as folder:
         for part in ("certificate", "key"):
