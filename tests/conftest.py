@@ -36,6 +36,11 @@ TIERS = (
 os.environ.setdefault("INQUEST_FORBID_REAL_MODELS", "1")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "the API server of tests that need its semantics alone: `memory`, or `real` for a control plane"
+    parser.addoption("--server", choices=("memory", "real"), default="memory", help=text)
+
+
 def _tier(nodeid: str) -> str:
     parts = nodeid.split("/")
     return parts[1] if len(parts) > 2 and parts[0] == "tests" else ""

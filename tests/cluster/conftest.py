@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from hack.cluster import local
 from hack.cluster.state import cluster_folder
@@ -31,6 +30,7 @@ from hack.tools import build
 from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE, SERVICE_ACCOUNT
 from inquest.api.registry import PLURALS
 from tests.cluster.kube import Answer, Cluster, Kubectl, eventually, own_namespace, proposal
+from tests.cluster.story.api import with_token
 
 ROOT = Path(__file__).resolve().parents[2]
 RBAC: Final = "rbac.authorization.k8s.io"
@@ -98,12 +98,8 @@ def operator_kubeconfig(cluster: Cluster, tmp_path_factory: pytest.TempPathFacto
 
 def token_kubeconfig(cluster: Cluster, folder: Path) -> Path:
     """Write that kubeconfig into a folder; a tier with a cluster of its own makes one of its own."""
-    config = yaml.safe_load(cluster.kubeconfig.read_text())
     token = cluster.kubectl("create", "token", SERVICE_ACCOUNT, f"--namespace={NAMESPACE}", "--duration=2h").strip()
-    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(config))
-    return path
+    return with_token(cluster.kubeconfig, token, folder / "kubeconfig")
 
 
 # --- starting and stopping -------------------------------------------------------------------------------

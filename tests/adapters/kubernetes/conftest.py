@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from inquest.adapters.clock import SystemClock
 from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import from_kubeconfig
 from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
 from tests.cluster.conftest import cluster
-from tests.cluster.story.api import Api, opened
+from tests.cluster.story.api import Api, opened, with_token
 from tests.support.apiserver.install import install
 from tests.support.apiserver.server import ApiServer
 
@@ -58,12 +57,8 @@ def namespace(api: Api) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def operator_kubeconfig(kubeconfig: Path, api: Api, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a token of the operator's service account."""
-    config = yaml.safe_load(kubeconfig.read_text())
     token = api.token(SERVICE_ACCOUNT, NAMESPACE)
-    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
-    path = tmp_path_factory.mktemp("operator") / "kubeconfig"
-    path.write_text(yaml.safe_dump(config))
-    return path
+    return with_token(kubeconfig, token, tmp_path_factory.mktemp("operator") / "kubeconfig")
 
 
 @pytest.fixture

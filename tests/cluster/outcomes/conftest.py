@@ -1,48 +1,45 @@
-"""One operator and one scripted model for every case of a file; the cases of a file are open at the same time.
-
-Under xdist the control plane is the one that `tests/cluster/story` has on the same worker: files run one after the
-other there, each with an operator of its own.
-"""
+"""One operator and one scripted model for every case of a file; the cases of a file are open at the same time."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hack.cluster import local
 from hack.tools import build
-from tests.cluster import conftest as tier
+from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
 from tests.cluster.kube import Cluster, Kubectl, eventually
+from tests.cluster.outcomes.control_plane import real
 from tests.cluster.outcomes.stage import SECOND, Stage, staged
 from tests.cluster.ports import own_port
 from tests.cluster.story import conftest as story
-from tests.cluster.story.api import Api, opened
+from tests.cluster.story.api import Api, opened, with_token
 from tests.cluster.story.process import Operator
+from tests.support.apiserver.install import install, install_catalogue
+from tests.support.apiserver.server import ApiServer
 
 KEY = "sk-" + "outcome" * 6
 
 
-def cluster_name() -> str:
-    """Of this worker's control plane."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    return f"story-{worker}" if worker else "outcomes"
+@contextmanager
+def _in_memory(folder: Path) -> Iterator[Cluster]:
+    with ApiServer().serve() as server:
+        install(server)
+        install_catalogue(server)
+        kubeconfig = server.kubeconfig(folder / "kubeconfig")
+        # kubectl is of the real one: it speaks a language of its own there.
+        yield Cluster(kubeconfig, Kubectl(Path("kubectl"), kubeconfig))
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """This worker's control plane."""
-    name = cluster_name()
-    kubeconfig = local.up(name=name).kubeconfig
-    found = Cluster(kubeconfig, Kubectl(build(["kubectl"]) / "kubectl", kubeconfig))
-    tier._install(found)
-    story._install_catalogue(found)
-    yield found
-    if "INQUEST_KEEP_CLUSTER" not in os.environ:
-        local.down(name=name)
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """An API server in memory, or this worker's control plane with `--server=real`."""
+    is_real = request.config.getoption("--server") == "real"
+    with real() if is_real else _in_memory(tmp_path_factory.mktemp("memory")) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
@@ -53,9 +50,10 @@ def api(cluster: Cluster) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="session")
-def operator_kubeconfig(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def operator_kubeconfig(cluster: Cluster, api: Api, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of the operator's service account."""
-    return tier.token_kubeconfig(cluster, tmp_path_factory.mktemp("operator"))
+    token = api.token(SERVICE_ACCOUNT, NAMESPACE)
+    return with_token(cluster.kubeconfig, token, tmp_path_factory.mktemp("operator") / "kubeconfig")
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
-from tests.cluster.kube import Cluster
+from tests.cluster.kube import Cluster, eventually
 from tests.cluster.outcomes.golden import brief, compare, normal
 from tests.cluster.outcomes.scenes import Scene, names, scene
 from tests.cluster.outcomes.stage import Stage
 from tests.cluster.outcomes.theatre import AT_ONCE, Played, Theatre
 from tests.cluster.story.api import Api, Object
 from tests.cluster.story.process import Operator
+from tests.cluster.story.world import conditions
 
 pytestmark = pytest.mark.xdist_group("outcomes")
 
@@ -26,14 +28,20 @@ SETTINGS = {"runner": {"max_concurrent": 60}}
 
 
 @pytest.fixture(scope="module")
-def gadgets(cluster: Cluster) -> Iterator[None]:
+def gadgets(api: Api) -> Iterator[None]:
     """A kind that two groups serve; it is there before the operator is."""
     wanted = [_gadget(group) for group in GROUPS]
-    cluster.kubectl.apply(*wanted)
-    found = [f"crd/{one['metadata']['name']}" for one in wanted]
-    cluster.kubectl("wait", "--for=condition=Established", *found, "--timeout=180s")
+    for one in wanted:
+        api.create(one)
+    for one in wanted:
+        eventually(partial(_is_established, api, one["metadata"]["name"]), what="the kind is there")
     yield
-    cluster.kubectl("delete", *found, "--wait=false")
+    for one in wanted:
+        api.delete("CustomResourceDefinition", one["metadata"]["name"])
+
+
+def _is_established(api: Api, name: str) -> bool:
+    return conditions(api.get("CustomResourceDefinition", name)).get("Established", ("",))[0] == "True"
 
 
 def _gadget(group: str) -> Object:

@@ -168,5 +168,13 @@ def opened(kubeconfig: Path) -> Iterator[Api]:
         yield Api(client)
 
 
+def with_token(kubeconfig: Path, token: str, path: Path) -> Path:
+    """Write the same kubeconfig for the holder of a token."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
 def _decoded(text: str) -> str:
     return base64.b64decode(text).decode()

@@ -1,11 +1,15 @@
-"""What the controllers of a control plane do that tests need: a Deployment gets its ReplicaSet and pods, a Job its pod,
-and both see how these fare. There is no kubelet: a test says how a pod fares."""
+"""What the controllers of a control plane do that tests need.
+
+A Deployment gets its ReplicaSet and pods, a Job its pod, and both see how these fare. There is neither a scheduler nor
+a kubelet: a test says how a pod fares.
+"""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 import json
+import uuid
 from typing import Any, Final
 
 from tests.support.apiserver.kinds import Kind
@@ -15,7 +19,42 @@ Object = dict[str, Any]
 
 HERE: Final = Write(manager="kube-controller-manager")
 STATUS: Final = Write(manager="kube-controller-manager", subresource="status")
+POD: Final[Object] = {
+    "restartPolicy": "Always",
+    "dnsPolicy": "ClusterFirst",
+    "serviceAccountName": "default",
+    "serviceAccount": "default",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+    "terminationGracePeriodSeconds": 30,
+    "enableServiceLinks": True,
+}
+"""What the API server and its admission write into every pod."""
+ROOT_CA: Final = "kube-root-ca.crt"
 HASH: Final = "pod-template-hash"
+
+
+def complete_pod(word: str, kind: Kind, old: Object | None, new: Object | None, write: Write) -> None:
+    """A hook: the fields of a new pod that nobody wrote."""
+    if word == "CREATE" and kind.key == ("", "pods") and new is not None:
+        new["spec"] = POD | new["spec"]
+        _mount_token(new["spec"])
+        new.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _mount_token(spec: Object) -> None:
+    """As the admission of service accounts does it."""
+    if spec.get("automountServiceAccountToken") is False:
+        return
+    name = f"kube-api-access-{uuid.uuid4().hex[:5]}"
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": ROOT_CA, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+    ]
+    spec["volumes"] = [*spec.get("volumes", ()), {"name": name, "projected": {"sources": sources, "defaultMode": 420}}]
+    mount = {"name": name, "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+    for container in (*spec.get("initContainers", ()), *spec["containers"]):
+        container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
 
 
 class Controllers:
@@ -33,7 +72,7 @@ class Controllers:
             return
         match kind.plural:
             case "namespaces":
-                self._account(obj)
+                self._furnish(obj)
             case "deployments":
                 self._roll_out(obj)
             case "jobs":
@@ -41,10 +80,13 @@ class Controllers:
             case "pods":
                 self._fared(obj)
 
-    def _account(self, place: Object) -> None:
+    def _furnish(self, place: Object) -> None:
+        """The default account of a namespace, and the authority that its pods are to trust."""
         name = place["metadata"]["name"]
         if self._store.find(self._accounts, name, "default") is None:
             self._store.create(self._accounts, name, {"metadata": {"name": "default"}}, HERE)
+            authority = {"metadata": {"name": ROOT_CA}, "data": {"ca.crt": "none: plain HTTP\n"}}
+            self._store.create(self._store.kind("", "configmaps"), name, authority, HERE)
 
     # --- Deployments ----------------------------------------------------------------------------------------
 

@@ -29,6 +29,14 @@ def install(server: ApiServer) -> None:
                 put(server, body)
 
 
+def install_catalogue(server: ApiServer) -> None:
+    """The workflows that come with Inquest, and the accounts that they run as."""
+    for path in sorted((ROOT / "catalogue").glob("*.yaml")):
+        for body in bodies(path):
+            where = {} if path.name == "rbac.yaml" else {"namespace": NAMESPACE}
+            put(server, {**body, "metadata": {**body["metadata"], **where}})
+
+
 def bodies(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a file."""
     yield from (body for body in yaml.load_all(path.read_text(), yaml.CSafeLoader) if body)

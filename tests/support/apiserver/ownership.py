@@ -45,7 +45,9 @@ class FieldOwners:
         self, live: Object, wanted: Object, schema: Schema, manager: Manager, now: str, *, force: bool
     ) -> tuple[Object, list[tuple[str, Path]]]:
         """The object with what is wanted; or, with `force` off, whose fields it would change."""
-        mine = set(_owned(wanted, schema))
+        # In the order in which it is written: items of a list stand as whoever applies them puts them.
+        written = _owned(wanted, schema)
+        mine = set(written)
         others = [(who, claim) for who, claim in self.claims.items() if who != manager]
         differing = [
             (who.name, path)
@@ -62,7 +64,7 @@ class FieldOwners:
         for path in (before.paths if before else set()) - mine:
             if not any(path in claim.paths for _, claim in others):
                 remove_at(result, path)
-        for path in sorted(mine, key=_depth):
+        for path in written:
             set_at(result, path, value_at(wanted, path))
         self._claim(manager, mine, str(wanted.get("apiVersion", "")), now)
         return result, []
@@ -97,10 +99,6 @@ class FieldOwners:
             }
             for who, claim in self.claims.items()
         ]
-
-
-def _depth(path: Path) -> tuple[int, str]:
-    return len(path), repr(path)
 
 
 def _owned(obj: Object, schema: Schema) -> list[Path]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import yaml
 from aiohttp import web
 
-from tests.support.apiserver.controllers import Controllers
+from tests.support.apiserver.controllers import Controllers, complete_pod
 from tests.support.apiserver.kinds import Kind, aggregated_discovery, group_list, resource_list
 from tests.support.apiserver.refusals import Refused, no_such_path, not_found
 from tests.support.apiserver.rights import ADMIN, Rights, User
@@ -26,6 +26,7 @@ from tests.support.apiserver.store import Change, Store, Write, is_selected
 Object = dict[str, Any]
 
 ADMIN_TOKEN: Final = "admin"
+IDENTITY: Final = "apiserver-in-memory"
 GIT_VERSION: Final = "v1.37.0"
 BOOKMARK_SECONDS: Final = 60.0
 REVIEWS: Final = ("authorization.k8s.io", "authentication.k8s.io")
@@ -63,10 +64,14 @@ class ApiServer:
     def __post_init__(self) -> None:
         self.rights = Rights(self.store, {ADMIN_TOKEN: ADMIN})
         self.store.reactions.append(Controllers(self.store).react)
+        self.store.hooks.append(complete_pod)
         self.store.listeners.append(self._tell)
         place = self.store.kind("", "namespaces")
         for name in ("default", "kube-system"):
             self.store.create(place, "", {"metadata": {"name": name}}, Write())
+        lease = {"metadata": {"name": IDENTITY, "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver"}}}
+        lease |= {"spec": {"holderIdentity": IDENTITY, "leaseDurationSeconds": 3600}}
+        self.store.create(self.store.kind("coordination.k8s.io", "leases"), "kube-system", lease, Write())
 
     def kubeconfig(self, path: Path, token: str = ADMIN_TOKEN) -> Path:
         """Write one for the holder of a token."""
@@ -357,7 +362,7 @@ def _body(request: web.Request, raw: bytes) -> Object:
         return {}
     try:
         found = yaml.load(raw, yaml.CSafeLoader) if "yaml" in request.content_type else json.loads(raw)
-        found = _whole_characters(found) if b"\\ud" in raw.lower() else found
+        found = _as_go_reads(found)
     except (ValueError, yaml.YAMLError) as error:
         raise Refused(400, "BadRequest", f"the body of the request is not readable: {error}") from error
     if not isinstance(found, dict):
@@ -365,12 +370,14 @@ def _body(request: web.Request, raw: bytes) -> Object:
     return found
 
 
-def _whole_characters(value: Any) -> Any:
-    """Half of a character that stands alone is read as U+FFFD, as Go does it."""
+def _as_go_reads(value: Any) -> Any:
+    """Half of a character that stands alone is U+FFFD, and a number without a fraction is whole."""
     if isinstance(value, dict):
-        return {_whole_characters(key): _whole_characters(one) for key, one in value.items()}
+        return {_as_go_reads(key): _as_go_reads(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_whole_characters(one) for one in value]
+        return [_as_go_reads(one) for one in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return _HALF.sub("\ufffd", value) if isinstance(value, str) else value
 
 
