@@ -125,6 +125,11 @@ outages: install ## The API server or DataStorage away for minutes, lying watche
 	$(BIN)/python -m hack.tools
 	timeout --kill-after=30 1800 $(BIN)/pytest -n0 tests/faults/api -m long
 
+.PHONY: real-server
+real-server: install ## What is played on the API server in memory, played on a control plane (long)
+	$(BIN)/python -m hack.tools
+	timeout --kill-after=30 3600 $(BIN)/pytest -n2 --dist loadgroup --server=real tests/cluster/outcomes tests/cluster/story
+
 .PHONY: attacks
 attacks: install ## Every order of the corpus in every place of a case, with a model that obeys (long)
 	$(BIN)/python -m hack.tools opa

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +10,23 @@ import pytest
 
 from hack.tools import build
 from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
-from tests.cluster.kube import Cluster, Kubectl, eventually
+from tests.cluster.kube import Cluster, eventually
+from tests.cluster.memory import in_memory
 from tests.cluster.outcomes.control_plane import real
 from tests.cluster.outcomes.stage import SECOND, Stage, staged
 from tests.cluster.ports import own_port
 from tests.cluster.story import conftest as story
 from tests.cluster.story.api import Api, opened, with_token
 from tests.cluster.story.process import Operator
-from tests.support.apiserver.install import install, install_catalogue
-from tests.support.apiserver.server import ApiServer
 
 KEY = "sk-" + "outcome" * 6
-
-
-@contextmanager
-def _in_memory(folder: Path) -> Iterator[Cluster]:
-    with ApiServer().serve() as server:
-        install(server)
-        install_catalogue(server)
-        kubeconfig = server.kubeconfig(folder / "kubeconfig")
-        # kubectl is of the real one: it speaks a language of its own there.
-        yield Cluster(kubeconfig, Kubectl(Path("kubectl"), kubeconfig))
 
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """An API server in memory, or this worker's control plane with `--server=real`."""
     is_real = request.config.getoption("--server") == "real"
-    with real() if is_real else _in_memory(tmp_path_factory.mktemp("memory")) as found:
+    with real() if is_real else in_memory(tmp_path_factory.mktemp("memory")) as found:
         yield found
 
 

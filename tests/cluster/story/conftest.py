@@ -1,9 +1,9 @@
-"""The whole operator against a control plane that no other operator shares.
+"""The whole operator against an API server that no other operator shares.
 
-The operator watches every namespace and its policies are the cluster's, so each worker has a control plane of its
-own, and each file an operator of its own, one after the other. A file says what it needs beside the defaults:
+Each file has an operator of its own, and an API server in memory of its own. A file says what it needs beside that:
 
     SETTINGS = {"approval": {"timeout": "5s"}}      merged into the operator's settings
+    REAL = True                                     a control plane: admission, CEL, kubectl, aggregation, TokenReview
 
 The rows of the conformance tables that a test asserts in full stand first in its docstring and become part of its id.
 """
@@ -23,10 +23,11 @@ import yaml
 
 from hack.cluster import local
 from hack.tools import build
-from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE
+from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE, SERVICE_ACCOUNT
 from tests.cluster import conftest as tier
 from tests.cluster.kube import Cluster, Kubectl, eventually
-from tests.cluster.story.api import Api, opened
+from tests.cluster.memory import in_memory
+from tests.cluster.story.api import Api, opened, with_token
 from tests.cluster.story.process import Operator
 from tests.cluster.story.world import PREFIX, World, inhabited
 
@@ -52,8 +53,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """This worker's control plane, with everything installed that the operator needs."""
+def control_plane() -> Iterator[Cluster]:
+    """This worker's, with everything installed that the operator needs."""
     name = f"story-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
     kubeconfig = local.up(name=name).kubeconfig
     found = Cluster(kubeconfig, Kubectl(build(["kubectl"]) / "kubectl", kubeconfig))
@@ -64,17 +65,33 @@ def cluster() -> Iterator[Cluster]:
         local.down(name=name)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """An API server in memory of the file's own; the real one where the file says `REAL`, or with `--server=real`."""
+    if is_real(request):
+        yield request.getfixturevalue("control_plane")
+        return
+    with in_memory(tmp_path_factory.mktemp("memory")) as found:
+        yield found
+
+
+def is_real(request: pytest.FixtureRequest) -> bool:
+    """Whether the tests of a file need more of an API server than its semantics."""
+    return request.config.getoption("--server") == "real" or getattr(request.module, "REAL", False)
+
+
+@pytest.fixture(scope="module")
 def api(cluster: Cluster) -> Iterator[Api]:
     """The administrator."""
     with opened(cluster.kubeconfig) as found:
         yield found
 
 
-@pytest.fixture(scope="session")
-def operator_kubeconfig(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of this worker's control plane: the one of the shared cluster is cached for the whole run."""
-    return tier.token_kubeconfig(cluster, tmp_path_factory.mktemp("operator"))
+@pytest.fixture(scope="module")
+def operator_kubeconfig(cluster: Cluster, api: Api, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the operator's service account."""
+    token = api.token(SERVICE_ACCOUNT, NAMESPACE)
+    return with_token(cluster.kubeconfig, token, tmp_path_factory.mktemp("operator") / "kubeconfig")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +111,8 @@ def process(
         eventually(lambda: _registered(api) >= WORKFLOWS, what="the catalogue is registered")
         yield found
         assert found.is_running(), "the operator has crashed"
-        emptied(api)
+        if is_real(request):
+            emptied(api)
     finally:
         found.stop()
 

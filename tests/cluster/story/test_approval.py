@@ -17,6 +17,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import JANE, World, conditions, may_approve, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-approval")
+REAL = True
 
 RIGHT = "remediationapprovalrequests.inquest.dev"
 BINDING, POLICY = "inquest-approval-decision", "inquest-feedback"
@@ -182,7 +183,7 @@ def test_a_decision_is_final(world: World, request_: Object) -> None:
 
 
 def test_a_change_of_the_target_makes_the_request_void(world: World, request_: Object) -> None:
-    world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=256Mi")
+    world.give_memory("256Mi")
     case = world.case_of(request_, "AwaitingApproval", "Failed")
     world.touch("Investigation", case)
 
@@ -202,7 +203,7 @@ def test_an_approval_that_the_target_has_outrun_is_on_record_with_what_differs(w
     world.operator.stop()
     try:
         world.approve(request_)
-        world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=256Mi")
+        world.give_memory("256Mi")
     finally:
         world.operator.start()
     case = world.case_of(request_, "Failed")

@@ -21,6 +21,7 @@ from tests.cluster.story.process import now
 from tests.cluster.story.world import World, conditions, phase_of
 
 pytestmark = [pytest.mark.xdist_group("story-characters"), pytest.mark.timeout(900)]
+REAL = True
 
 ONE = "\U0001f4a5"
 PLANES = "".join(chr(plane << 16 | low) for plane in range(17) for low in (0x41, 0x1F4A, 0xFFFC, 0xFFFE, 0xFFFF))

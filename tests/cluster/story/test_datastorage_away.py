@@ -23,6 +23,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import SECONDS, World, conditions, word
 
 pytestmark = [pytest.mark.xdist_group("story-datastorage-away"), pytest.mark.timeout(900)]
+REAL = True
 
 PORT = own_port()
 URL = f"http://127.0.0.1:{PORT}"
@@ -111,7 +112,7 @@ def play(world: World, store: Store, *, goes: Disturb, comes: Disturb) -> tuple[
     world.approve(asked)
     case = world.case_of(asked, "Executing", "Verifying")
     execution = world.execution(case, "Running")
-    world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=128Mi")
+    world.give_memory("128Mi")
     world.until(lambda: len(world.pods()) == 2, "the pod of the new revision")
     world.heal()
     world.finish(world.job(execution))

@@ -30,6 +30,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, conditions
 
 pytestmark = pytest.mark.xdist_group("story-evidence")
+REAL = True
 SERVICE = "inquest-evidence"
 MARK = "ledger-of-the-neighbours"
 """Stands in the neighbours' Service, and nowhere else."""

@@ -14,6 +14,7 @@ from tests.cluster.story.process import now
 from tests.cluster.story.world import World, columns, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-execution")
+REAL = True
 
 SETTINGS = {"execution": {"cooldown": "3s"}}
 
@@ -61,7 +62,7 @@ def _is_released(seen: Object) -> bool:
 def test_a_fix_that_did_not_help_says_so_and_asks_a_person(staging: World) -> None:
     """The limit was raised, every pod is ready again, and a container was killed for its memory once more."""
     case, execution = running(staging)
-    staging.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=128Mi")
+    staging.give_memory("128Mi")
     staging.until(lambda: len(staging.pods()) == 2, "the pod of the new revision")
     staging.heal()
     # It ends after the Job, which ends below: whether a look comes before or after a later write is nobody's to say.
@@ -96,7 +97,7 @@ def test_a_fix_that_helped_ends_the_case_and_is_remembered(staging: World) -> No
     signal = world.signal()
     case = world.case(signal, "Executing")
     execution = world.execution(case, "Running")
-    world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=128Mi")
+    world.give_memory("128Mi")
     world.until(lambda: len(world.pods()) == 2, "the pod of the new revision")
     world.heal()
 

@@ -8,6 +8,7 @@ from tests.cluster.story.api import Object
 from tests.cluster.story.world import World, conditions, may_approve, word
 
 pytestmark = pytest.mark.xdist_group("story-expiry")
+REAL = True
 
 SETTINGS = {"approval": {"timeout": "20s"}}
 """Long enough that the decision of the second test comes in time on a slow machine too."""

@@ -16,6 +16,7 @@ from tests.cluster.story.api import Object
 from tests.cluster.story.world import World, conditions, word
 
 pytestmark = [pytest.mark.xdist_group("story-feedback"), pytest.mark.timeout(900)]
+REAL = True
 
 
 def kept(world: World, case: Object) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from tests.cluster.story.api import Object
 from tests.cluster.story.world import World, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-input")
+REAL = True
 
 IMAGE = "registry.example/fix@sha256:" + "a" * 64
 

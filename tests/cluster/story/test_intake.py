@@ -24,6 +24,7 @@ from tests.cluster.story.world import World, phase_of, word
 from tests.server.intake.test_alertmanager import alertmanager, prometheus
 
 pytestmark = pytest.mark.xdist_group("story-intake")
+REAL = True
 SETTINGS = {"intake": {"enabled": True, "port": 0}}
 RIGHT = "create signals.inquest.dev"
 

@@ -94,7 +94,7 @@ def fixed(world: World) -> Object:
     world.approve(asked)
     case = world.case_of(asked, "Executing", "Verifying")
     execution = world.execution(case, "Running")
-    world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=128Mi")
+    world.give_memory("128Mi")
     world.until(lambda: len(world.pods()) == 2, "the pod of the new revision")
     world.heal()
     world.finish(world.job(execution))

@@ -10,6 +10,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import ENDED, World, age, conditions, now, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-outcomes")
+REAL = True
 
 
 def test_a_container_killed_for_memory_leads_to_a_request_for_a_higher_limit(world: World) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.story.world import World
 
 pytestmark = pytest.mark.xdist_group("story-radius")
+REAL = True
 
 SETTINGS = {"policy": {"file": str(Path(__file__).with_name("radius.rego"))}}
 APP = {"app": "shop"}

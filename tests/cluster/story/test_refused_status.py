@@ -19,6 +19,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, phase_of
 
 pytestmark = pytest.mark.xdist_group("story-refused")
+REAL = True
 
 ODD = "\U0001f4a5 \U00010348 e\u0301 \u202egnp.exe\u202c \u2028 \x85 \ufeff \ufffe \x7f"
 """Beyond the basic plane, combining, bidirectional, line separators, a byte order mark, no character, a control."""

@@ -8,6 +8,7 @@ from tests.cluster.story.api import Object
 from tests.cluster.story.world import JANE, World, may_approve, word
 
 pytestmark = pytest.mark.xdist_group("story-requester")
+REAL = True
 
 SETTINGS = {"approval": {"separate_requester": True}}
 BOB = "bob"

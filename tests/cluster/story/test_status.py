@@ -13,6 +13,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, columns, phase_of
 
 pytestmark = pytest.mark.xdist_group("story-status")
+REAL = True
 
 OURS = ("Signal", "Investigation", "RemediationApprovalRequest", "WorkflowExecution")
 

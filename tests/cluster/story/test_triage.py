@@ -18,6 +18,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-triage")
+REAL = True
 
 
 def test_an_accepted_signal_opens_a_case_with_pinned_content_and_owner(world: World) -> None:

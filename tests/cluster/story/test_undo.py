@@ -18,6 +18,7 @@ from tests.cluster.story.process import Operator
 from tests.cluster.story.world import SECONDS, World, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-undo")
+REAL = True
 
 RAISE, BACK = "increase-memory-limit", "rollback-deployment"
 
@@ -183,7 +184,7 @@ def test_what_somebody_mended_meanwhile_is_not_taken_back(inhabit: Inhabit, team
     told = "status.apply_status WorkflowExecution/Ineffective"
     with killed(world.operator, case["metadata"]["name"], told, "after"):
         world.finish(world.job(execution))
-    world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=512Mi")
+    world.give_memory("512Mi")
     world.operator.start()
 
     ended = world.reaches("Investigation", case, "Completed")

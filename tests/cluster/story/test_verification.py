@@ -13,6 +13,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import word
 
 pytestmark = pytest.mark.xdist_group("story-verification")
+REAL = True
 
 PORT = servers.free_port()
 SETTINGS = {"alertmanager": {"url": f"http://127.0.0.1:{PORT}"}}
@@ -39,7 +40,7 @@ def test_an_alert_over_a_healthy_target_gets_time_until_it_is_over(alertmanager:
     world.broken()
     case = world.case(world.signal(source={"type": "Alertmanager"}, labels=labels), "Executing")
     execution = world.execution(case, "Running")
-    world.kubectl("set", "resources", "deployment/shop", "--containers=app", "--limits=memory=128Mi")
+    world.give_memory("128Mi")
     world.until(lambda: len(world.pods()) == 2, "the pod of the new revision")
     world.heal()
 

@@ -56,6 +56,13 @@ class World:
         self.pod(name)
         return made
 
+    def give_memory(self, limit: str, name: str = "shop") -> None:
+        """A person raises, or lowers, what the container of a Deployment may have."""
+        containers = self.api.get("Deployment", name, self.namespace)["spec"]["template"]["spec"]["containers"]
+        containers[0]["resources"] = {"limits": {"memory": limit}}
+        change = {"spec": {"template": {"spec": {"containers": containers}}}}
+        self.api.change("Deployment", name, self.namespace, change)
+
     def pods(self, app: str = "shop") -> list[Object]:
         """Pods of a workload that are not going, newest first."""
         found = self.api.list("Pod", self.namespace, labels=f"app={app}")

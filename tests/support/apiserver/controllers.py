@@ -114,10 +114,13 @@ class Controllers:
                 },
             }
             current = self._store.create(self._sets, place, body, HERE)
+        wanted = spec.get("replicas", 1)
+        self._scale(current, wanted)
+        left = wanted - sum(_is_ready(pod) for pod in self._pods_of(current))
         for one in mine:
             if one["metadata"]["name"] != name:
-                self._scale(one, 0)
-        self._scale(current, spec.get("replicas", 1))
+                # The old pods go as the new ones become ready.
+                self._scale(one, min(left, len(self._pods_of(one))))
         self._count(deployment)
 
     def _sets_of(self, deployment: Object) -> list[Object]:
@@ -185,12 +188,14 @@ class Controllers:
             if ref["kind"] == "Job" and (job := self._store.find(self._jobs, place, ref["name"])):
                 self._ended(job, (pod.get("status") or {}).get("phase", ""))
             if ref["kind"] == "ReplicaSet" and (held := self._store.find(self._sets, place, ref["name"])):
-                self._of_set(held)
+                self._of_set(held, is_ready=_is_ready(pod))
 
-    def _of_set(self, held: Object) -> None:
+    def _of_set(self, held: Object, *, is_ready: bool) -> None:
         for ref in held["metadata"].get("ownerReferences") or ():
             found = self._store.find(self._deployments, held["metadata"]["namespace"], ref["name"])
-            if found is not None:
+            if found is not None and is_ready:
+                self._roll_out(found)
+            elif found is not None:
                 self._count(found)
 
     def _ended(self, job: Object, phase: str) -> None:

@@ -314,10 +314,17 @@ class ApiServer:
         try:
             yield self
         finally:
-            asyncio.run_coroutine_threadsafe(runner.cleanup(), self._loop).result(30)
+            asyncio.run_coroutine_threadsafe(self._stop(runner), self._loop).result(30)
             self._loop.call_soon_threadsafe(self._loop.stop)
             thread.join(30)
             self._loop.close()
+
+    async def _stop(self, runner: web.AppRunner) -> None:
+        await runner.cleanup()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _start(self) -> web.AppRunner:
         app = web.Application(client_max_size=2**24)
