@@ -93,13 +93,8 @@ def person(kubectl: Kubectl) -> Person:
 @pytest.fixture(scope="session")
 def operator_kubeconfig(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A kubeconfig with a token of the operator's service account."""
-    return token_kubeconfig(cluster, tmp_path_factory.mktemp("operator"))
-
-
-def token_kubeconfig(cluster: Cluster, folder: Path) -> Path:
-    """Write that kubeconfig into a folder; a tier with a cluster of its own makes one of its own."""
     token = cluster.kubectl("create", "token", SERVICE_ACCOUNT, f"--namespace={NAMESPACE}", "--duration=2h").strip()
-    return with_token(cluster.kubeconfig, token, folder / "kubeconfig")
+    return with_token(cluster.kubeconfig, token, tmp_path_factory.mktemp("operator") / "kubeconfig")
 
 
 # --- starting and stopping -------------------------------------------------------------------------------

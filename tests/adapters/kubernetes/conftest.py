@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,10 @@ from inquest.adapters.kubernetes.clients import Clients
 from inquest.adapters.kubernetes.credentials import from_kubeconfig
 from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
 from tests.cluster.conftest import cluster
+from tests.cluster.memory import in_memory
 from tests.cluster.story.api import Api, opened, with_token
-from tests.support.apiserver.install import install
-from tests.support.apiserver.server import ApiServer
 
 __all__ = ["cluster"]
-
-
-@contextmanager
-def _in_memory(folder: Path) -> Iterator[Path]:
-    with ApiServer().serve() as server:
-        install(server)
-        yield server.kubeconfig(folder / "kubeconfig")
 
 
 @pytest.fixture(scope="session", params=["memory", "real"])
@@ -34,8 +25,8 @@ def kubeconfig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     if request.param == "real":
         yield request.getfixturevalue("cluster").kubeconfig
         return
-    with _in_memory(tmp_path_factory.mktemp("memory")) as found:
-        yield found
+    with in_memory(tmp_path_factory.mktemp("memory")) as found:
+        yield found.kubeconfig
 
 
 @pytest.fixture(scope="session")

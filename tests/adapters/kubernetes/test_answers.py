@@ -32,7 +32,7 @@ from inquest.errors import (
     Unavailable,
     UnknownKind,
 )
-from inquest.ports.kinds import INVESTIGATION, JOB, LEASE
+from inquest.ports.kinds import APPROVAL, INVESTIGATION, JOB, LEASE
 from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
 
 POD = ResourceKind("", "v1", "Pod", "pods", True)
@@ -287,6 +287,8 @@ ASKED: dict[str, tuple[Callable[[Clients], Awaitable[object]], bool]] = {
     "an object of anybody": (write, False),
     "a heartbeat": (lambda kube: kube.status.create(LEASE, WRITTEN), True),
     "a fence": (lambda kube: kube.status.swap(INVESTIGATION, WRITTEN), True),
+    "the use of an approval": (lambda kube: kube.status.apply_status(APPROVAL, WRITTEN), True),
+    "the status of anything else": (lambda kube: kube.status.apply_status(INVESTIGATION, WRITTEN), False),
     "a Job": (lambda kube: kube.status.create(JOB, WRITTEN), True),
     "the right of whoever decided": (
         lambda kube: kube.status.allowed_for(Person("jane"), Access("approve", "g", "r")),

@@ -18,10 +18,10 @@ from uuid import uuid4
 import pytest
 
 from hack.cluster import local
+from tests.cluster.control_plane import cluster_name
 from tests.cluster.hostile.kubelet import Kubelet, binding, kubelet
 from tests.cluster.hostile.traces import answers, conversations, events, rows, slots, tools_run, traces
 from tests.cluster.kube import Cluster
-from tests.cluster.outcomes.control_plane import cluster_name
 from tests.cluster.outcomes.scenes import Scene
 from tests.cluster.outcomes.stage import Stage
 from tests.cluster.outcomes.theatre import Played, Theatre

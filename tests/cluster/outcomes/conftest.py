@@ -10,9 +10,9 @@ import pytest
 
 from hack.tools import build
 from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
+from tests.cluster.control_plane import real
 from tests.cluster.kube import Cluster, eventually
 from tests.cluster.memory import in_memory
-from tests.cluster.outcomes.control_plane import real
 from tests.cluster.outcomes.stage import SECOND, Stage, staged
 from tests.cluster.ports import own_port
 from tests.cluster.story import conftest as story

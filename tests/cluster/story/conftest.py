@@ -10,7 +10,6 @@ The rows of the conformance tables that a test asserts in full stand first in it
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -21,23 +20,24 @@ from typing import Any
 import pytest
 import yaml
 
-from hack.cluster import local
 from hack.tools import build
-from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE, SERVICE_ACCOUNT
-from tests.cluster import conftest as tier
-from tests.cluster.kube import Cluster, Kubectl, eventually
+from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
+from tests.cluster.control_plane import CATALOGUE
+from tests.cluster.control_plane import cluster as control_plane
+from tests.cluster.kube import Cluster, eventually
 from tests.cluster.memory import in_memory
 from tests.cluster.story.api import Api, opened, with_token
 from tests.cluster.story.process import Operator
 from tests.cluster.story.world import PREFIX, World, inhabited
 
-CATALOGUE = Path(__file__).resolve().parents[3] / "catalogue"
 WORKFLOWS = {
     body["spec"]["id"]
     for path in CATALOGUE.glob("*.yaml")
     for body in yaml.safe_load_all(path.read_text())
     if body["kind"] == "RemediationWorkflow"
 }
+__all__ = ["control_plane"]
+
 Inhabit = Callable[..., World]
 EMPTY_SECONDS = 120.0
 
@@ -50,19 +50,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if found:
         metafunc.fixturenames.append("rows")
         metafunc.parametrize("rows", [found.group().replace(", ", " ")])
-
-
-@pytest.fixture(scope="session")
-def control_plane() -> Iterator[Cluster]:
-    """This worker's, with everything installed that the operator needs."""
-    name = f"story-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
-    kubeconfig = local.up(name=name).kubeconfig
-    found = Cluster(kubeconfig, Kubectl(build(["kubectl"]) / "kubectl", kubeconfig))
-    tier._install(found)
-    _install_catalogue(found)
-    yield found
-    if "INQUEST_KEEP_CLUSTER" not in os.environ:
-        local.down(name=name)
 
 
 @pytest.fixture(scope="module")
@@ -148,14 +135,3 @@ def emptied(api: Api) -> None:
 def _registered(api: Api) -> set[str]:
     found = api.list("RemediationWorkflow", NAMESPACE)
     return {one["spec"]["id"] for one in found if one.get("status", {}).get("registration") == "Active"}
-
-
-def _install_catalogue(cluster: Cluster) -> None:
-    bodies = []
-    for path in sorted(CATALOGUE.glob("*.yaml")):
-        for body in yaml.safe_load_all(path.read_text()):
-            where = {} if path.name == "rbac.yaml" else {"namespace": NAMESPACE}
-            body["metadata"] |= where
-            bodies.append(body)
-    cluster.kubectl.apply(*bodies)
-    assert EXECUTION_NAMESPACE == "inquest-workflows"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from hack.tools import build
+from tests.cluster.control_plane import cluster
 from tests.cluster.kube import Cluster, eventually
 from tests.cluster.outcomes.conftest import KEY, api, operator_kubeconfig
-from tests.cluster.outcomes.control_plane import cluster
 from tests.cluster.outcomes.stage import FIRST, staged
 from tests.cluster.ports import own_port
 from tests.cluster.story import conftest as story

@@ -20,7 +20,7 @@ from inquest.controllers.signal.turns import Rates, Turns
 from inquest.core.signals.triage import RATE_WINDOW
 from inquest.core.signals.triage_input import AcceptedSignal
 
-SignalPlace = tuple[str, str]
+SignalKey = tuple[str, str]
 """Namespace and name of a Signal."""
 
 
@@ -29,7 +29,7 @@ class WaitingSignal:
     """One that is called when a place is free: the most severe first, then who came first."""
 
     order: tuple[int, int]
-    place: SignalPlace = field(compare=False)
+    key: SignalKey = field(compare=False)
     uid: str = field(compare=False)
     target_namespace: str = field(compare=False)
 
@@ -42,19 +42,19 @@ class Acceptance:
         self._turns = Turns(rates())
         self._taken: dict[str, AcceptedSignal] = {}
         """By the case that was opened."""
-        self._called: dict[SignalPlace, AcceptedSignal] = {}
+        self._called: dict[SignalKey, AcceptedSignal] = {}
         """Places kept for Signals that were called and not looked at yet."""
         self._waiting: dict[str, list[WaitingSignal]] = {}
         """Heaps, by the namespace of the target."""
-        self._known: set[SignalPlace] = set()
+        self._known: set[SignalKey] = set()
         """All that wait; what is in a heap and not here has gone."""
         self._numbers = itertools.count()
 
-    def taken(self, now: datetime, without: SignalPlace = ("", "")) -> tuple[AcceptedSignal, ...]:
+    def taken(self, now: datetime, without: SignalKey = ("", "")) -> tuple[AcceptedSignal, ...]:
         """Places that are not free, but for the one that is kept for the Signal itself."""
         self._taken = {case: one for case, one in self._taken.items() if now - one.at < RATE_WINDOW}
-        self._called = {place: one for place, one in self._called.items() if now - one.at < RATE_WINDOW}
-        return (*self._taken.values(), *(one for place, one in self._called.items() if place != without))
+        self._called = {key: one for key, one in self._called.items() if now - one.at < RATE_WINDOW}
+        return (*self._taken.values(), *(one for key, one in self._called.items() if key != without))
 
     @asynccontextmanager
     async def place(self, case: str, namespace: str, now: datetime) -> AsyncIterator[Callable[[], None]]:
@@ -79,27 +79,27 @@ class Acceptance:
 
     def wait(self, found: Signal, now: datetime) -> None:
         """To be called when a place is free; at once if one is."""
-        place = (found.namespace, found.name)
-        if place in self._known or place in self._called:
+        key = (found.namespace, found.name)
+        if key in self._known or key in self._called:
             return
         namespace = found.spec.target.namespace or ""
         order = (-found.spec.severity.rank, next(self._numbers))
         heap = self._waiting.setdefault(namespace, [])
-        heapq.heappush(heap, WaitingSignal(order, place, found.uid, namespace))
-        self._known.add(place)
+        heapq.heappush(heap, WaitingSignal(order, key, found.uid, namespace))
+        self._known.add(key)
         self._call_next(now)
 
-    def leave(self, place: SignalPlace) -> None:
+    def leave(self, key: SignalKey) -> None:
         """It waits no longer, whatever becomes of it."""
-        self._known.discard(place)
+        self._known.discard(key)
 
-    def is_called(self, place: SignalPlace) -> bool:
+    def is_called(self, key: SignalKey) -> bool:
         """Whether a place is kept for it."""
-        return place in self._called
+        return key in self._called
 
-    def answered(self, place: SignalPlace, now: datetime) -> None:
+    def answered(self, key: SignalKey, now: datetime) -> None:
         """A Signal that was called has been looked at: its place is taken by now, or is free for the next."""
-        if self._called.pop(place, None) is not None:
+        if self._called.pop(key, None) is not None:
             self._call_next(now)
 
     def turn(self, found: Signal, earliest: datetime) -> datetime:
@@ -110,8 +110,8 @@ class Acceptance:
 
     def _call_next(self, now: datetime) -> None:
         while (found := self._next(now)) is not None:
-            self._called[found.place] = AcceptedSignal(now, found.target_namespace)
-            self._call(*found.place, found.uid)
+            self._called[found.key] = AcceptedSignal(now, found.target_namespace)
+            self._call(*found.key, found.uid)
 
     def _next(self, now: datetime) -> WaitingSignal | None:
         """The first in line whose namespace has room; None where no place is free."""
@@ -124,13 +124,13 @@ class Acceptance:
         if namespace is None:
             return None
         found = heapq.heappop(self._waiting[namespace])
-        self.leave(found.place)
+        self.leave(found.key)
         return found
 
     def _has_some(self, namespace: str) -> bool:
         """Whether one waits there; who has gone is let go of on the way."""
         heap = self._waiting[namespace]
-        while heap and heap[0].place not in self._known:
+        while heap and heap[0].key not in self._known:
             heapq.heappop(heap)
         if not heap:
             del self._waiting[namespace]

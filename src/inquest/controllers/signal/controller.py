@@ -268,9 +268,9 @@ class SignalController:
 
     def _full(self, found: Signal, rest: timedelta | None, now: datetime) -> timedelta | None:
         """How long a Signal waits on for a place, without being read or written; None where it is its turn."""
-        held, place = rest, (found.namespace, found.name)
-        if not rest or self.acceptance.is_called(place):
-            taken = self.acceptance.taken(now, place)
+        held, key = rest, (found.namespace, found.name)
+        if not rest or self.acceptance.is_called(key):
+            taken = self.acceptance.taken(now, key)
             full = rate_limited(
                 TriageInput(found.name, found.namespace, found.spec, now, self._rules(), accepted=taken)
             )
@@ -278,7 +278,7 @@ class SignalController:
         if held:
             self.acceptance.wait(found, now)
         else:
-            self.acceptance.leave(place)
+            self.acceptance.leave(key)
         return held
 
     async def _normalised(self, found: Signal) -> Signal:
