@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from inquest.api.installation import EXECUTION_NAMESPACE
+from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import JANE, World, conditions, may_approve, phase_of, word
@@ -323,3 +323,25 @@ def _bare(found: Object) -> Object:
     kept = {key: found["metadata"][key] for key in ("name", "labels") if key in found["metadata"]}
     head = {key: found[key] for key in ("apiVersion", "kind")}
     return {**head, "metadata": kept, "spec": found["spec"]}
+
+
+def test_an_approval_that_is_held_back_is_shown_and_used_when_the_switch_is_gone(world: World) -> None:
+    """A request is written when it is used, and before that where something holds the approved action."""
+    world.broken()
+    asked = world.asked(world.signal())
+    meta = {"name": "inquest-freeze", "namespace": NAMESPACE}
+    world.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
+    try:
+        world.approve(asked)
+
+        name = asked["metadata"]["name"]
+        shown = world.shows("RemediationApprovalRequest", name, lambda seen: phase_of(seen) == "Approved")
+        assert "consumedBy" not in shown["status"]
+        assert world.api.list("WorkflowExecution", world.namespace) == []
+    finally:
+        world.api.delete("ConfigMap", "inquest-freeze", NAMESPACE)
+    case = world.api.get("Investigation", name.removeprefix("rar-"), world.namespace)
+    world.touch("Investigation", case)
+    execution = world.execution(case, "Pending", "Running")
+    used = world.shows("RemediationApprovalRequest", name, lambda seen: "consumedBy" in seen["status"])
+    assert used["status"]["consumedBy"] == execution["metadata"]["uid"]
