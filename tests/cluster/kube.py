@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
+from tests.support.apiserver.server import ApiServer
 
 OPERATOR = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
 SAMPLES = Path(__file__).parent / "contract" / "objects"
@@ -99,6 +100,8 @@ class Cluster:
     kubeconfig: Path
     kubectl: Kubectl
     """The administrator, in no namespace."""
+    memory: ApiServer | None = None
+    """The server itself where it is the one in memory."""
 
     @property
     def operator(self) -> Kubectl:

@@ -18,4 +18,4 @@ def in_memory(folder: Path) -> Iterator[Cluster]:
         install(server)
         install_catalogue(server)
         kubeconfig = server.kubeconfig(folder / "kubeconfig")
-        yield Cluster(kubeconfig, Kubectl(Path("kubectl-needs-a-real-server"), kubeconfig))
+        yield Cluster(kubeconfig, Kubectl(Path("kubectl-needs-a-real-server"), kubeconfig), server)

@@ -10,6 +10,7 @@ import json
 import random
 import re
 import string
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -156,8 +157,9 @@ TRICKS = (
 
 
 def _secret(world: World) -> None:
-    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "database"}, "stringData": {"pw": SECRET_VALUE}}
-    world.kubectl.apply(body)
+    meta = {"name": "database", "namespace": world.namespace}
+    data = {"pw": b64encode(SECRET_VALUE.encode()).decode()}
+    world.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data})
 
 
 @attack(plant=_secret, steps=[looks(READ, *TRICKS)])

@@ -9,39 +9,17 @@ from typing import Any
 import pytest
 
 from hack.tools import build
-from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
-from tests.cluster.control_plane import real
 from tests.cluster.kube import Cluster, eventually
-from tests.cluster.memory import in_memory
 from tests.cluster.outcomes.stage import SECOND, Stage, staged
 from tests.cluster.ports import own_port
 from tests.cluster.story import conftest as story
-from tests.cluster.story.api import Api, opened, with_token
+from tests.cluster.story.api import Api
+from tests.cluster.story.conftest import api, cluster, control_plane, operator_kubeconfig
 from tests.cluster.story.process import Operator
 
+__all__ = ["api", "cluster", "control_plane", "operator_kubeconfig"]
+
 KEY = "sk-" + "outcome" * 6
-
-
-@pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """An API server in memory, or this worker's control plane with `--server=real`."""
-    is_real = request.config.getoption("--server") == "real"
-    with real() if is_real else in_memory(tmp_path_factory.mktemp("memory")) as found:
-        yield found
-
-
-@pytest.fixture(scope="session")
-def api(cluster: Cluster) -> Iterator[Api]:
-    """The administrator."""
-    with opened(cluster.kubeconfig) as found:
-        yield found
-
-
-@pytest.fixture(scope="session")
-def operator_kubeconfig(cluster: Cluster, api: Api, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the operator's service account."""
-    token = api.token(SERVICE_ACCOUNT, NAMESPACE)
-    return with_token(cluster.kubeconfig, token, tmp_path_factory.mktemp("operator") / "kubeconfig")
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +32,7 @@ def stage() -> Iterator[Stage]:
 @pytest.fixture(scope="module")
 def process(
     request: pytest.FixtureRequest,
+    cluster: Cluster,
     api: Api,
     stage: Stage,
     operator_kubeconfig: Path,
@@ -76,6 +55,6 @@ def process(
         eventually(lambda: story._registered(api) >= story.WORKFLOWS, what="the catalogue is registered")
         yield found
         assert found.is_running(), "the operator has crashed"
-        story.emptied(api)
+        story.emptied(cluster, api)
     finally:
         found.stop()

@@ -31,6 +31,8 @@ _PLACES: Final = {
     "Pod": ("api/v1", "pods"),
     "Event": ("api/v1", "events"),
     "ConfigMap": ("api/v1", "configmaps"),
+    "Secret": ("api/v1", "secrets"),
+    "Node": ("api/v1", "nodes"),
     "Namespace": ("api/v1", "namespaces"),
     "ResourceQuota": ("api/v1", "resourcequotas"),
     "Lease": ("apis/coordination.k8s.io/v1", "leases"),
@@ -132,6 +134,13 @@ class Api:
         said = self._send("POST", f"{_path('ServiceAccount', namespace, account)}/token", json=asked)
         assert said.accepted, said
         return str(said.body["status"]["token"])
+
+    def bind(self, pod: str, namespace: str, node: str) -> None:
+        """Give a pod its node, as a scheduler does."""
+        meta, target = {"name": pod, "namespace": namespace}, {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
+        said = self._send("POST", f"{_path('Pod', namespace, pod)}/binding", json=body)
+        assert said.accepted, said
 
     def text(self, path: str) -> str:
         """Any path of the API server, as it is."""

@@ -1,6 +1,6 @@
-"""One operator on the real control plane that reaches it by a proxy, and a model whose answers a test can hold back.
+"""One operator that reaches its API server by a proxy, and a model whose answers a test can hold back.
 
-The control plane is the one that `tests/cluster` has on the same worker; a file has an operator of its own.
+The API server is the one in memory, or a control plane with `--server=real`; a file has an operator of its own.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from hack.tools import build
-from tests.cluster.control_plane import cluster
 from tests.cluster.kube import Cluster, eventually
-from tests.cluster.outcomes.conftest import KEY, api, operator_kubeconfig
+from tests.cluster.outcomes.conftest import KEY, api, cluster, control_plane, operator_kubeconfig
 from tests.cluster.outcomes.stage import FIRST, staged
 from tests.cluster.ports import own_port
 from tests.cluster.story import conftest as story
@@ -24,7 +23,7 @@ from tests.cluster.story.process import Operator
 from tests.faults.api.patient import Patient, Troubled
 from tests.faults.api.proxy import Proxy, before
 
-__all__ = ["api", "cluster", "operator_kubeconfig"]
+__all__ = ["api", "cluster", "control_plane", "operator_kubeconfig"]
 
 Start = Callable[..., tuple[Operator, Proxy]]
 Trouble = Callable[..., Troubled]
@@ -65,13 +64,13 @@ def start(
 
 
 @pytest.fixture(scope="module")
-def both(api: Api, start: Start) -> Iterator[tuple[Operator, Proxy]]:
+def both(cluster: Cluster, api: Api, start: Start) -> Iterator[tuple[Operator, Proxy]]:
     """The operator of this file and its proxy."""
     operator, proxy = start("inquest-story")
     eventually(lambda: story._registered(api) >= story.WORKFLOWS, what="the catalogue is registered")
     yield operator, proxy
     assert operator.is_running(), "the operator has ended"
-    story.emptied(api)
+    story.emptied(cluster, api)
 
 
 @pytest.fixture(scope="module")

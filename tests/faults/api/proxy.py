@@ -1,6 +1,6 @@
 """A way to the API server that is as bad as a test wants: away, silent, refusing, losing answers, telling lies.
 
-It stands between one operator and the real API server and passes everything on until it is told otherwise. It speaks
+It stands between one operator and its API server and passes everything on until it is told otherwise. It speaks
 plain HTTP to the operator, on loopback, and hands its token on.
 """
 
@@ -283,7 +283,7 @@ def before(kubeconfig: Path, folder: Path) -> Iterator[tuple[Proxy, Path]]:
     """A proxy before the API server of a kubeconfig, and the kubeconfig that leads to it."""
     config = yaml.safe_load(kubeconfig.read_text())
     server = config["clusters"][0]["cluster"]
-    authority = base64.b64decode(server["certificate-authority-data"]).decode()
+    authority = base64.b64decode(server.get("certificate-authority-data", "")).decode()
     proxy = Proxy(server["server"].rstrip("/"), authority)
     config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{proxy.port}"}
     path = folder / f"kubeconfig-{proxy.port}"

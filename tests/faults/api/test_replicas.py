@@ -97,4 +97,4 @@ def test_who_sleeps_or_is_cut_off_does_nothing_more_and_another_goes_on(
             assert owner(api, case) == HEIR
             one_effect(found, case)
         assert all(one.is_running() for one in (sleeper, island, heir))
-    story.emptied(api)
+    story.emptied(cluster, api)

@@ -188,7 +188,7 @@ async def watching(watch: EventWatch) -> AsyncGenerator[Callable[[Callable[[], b
 
     async def until(holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(30):
-            while not holds():
+            while not holds():  # noqa: ASYNC110 - any task may bring it about
                 await asyncio.sleep(0)
 
     try:

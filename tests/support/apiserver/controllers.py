@@ -116,7 +116,8 @@ class Controllers:
             current = self._store.create(self._sets, place, body, HERE)
         wanted = spec.get("replicas", 1)
         self._scale(current, wanted)
-        left = wanted - sum(_is_ready(pod) for pod in self._pods_of(current))
+        is_recreated = (spec.get("strategy") or {}).get("type") == "Recreate"
+        left = 0 if is_recreated else wanted - sum(_is_ready(pod) for pod in self._pods_of(current))
         for one in mine:
             if one["metadata"]["name"] != name:
                 # The old pods go as the new ones become ready.

@@ -7,6 +7,7 @@ import json
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from aiohttp import web
 
 from tests.support.apiserver.controllers import Controllers, complete_pod
 from tests.support.apiserver.kinds import Kind, aggregated_discovery, group_list, resource_list
-from tests.support.apiserver.refusals import Refused, no_such_path, not_found
+from tests.support.apiserver.refusals import Refused, no_such_path
 from tests.support.apiserver.rights import ADMIN, Rights, User
 from tests.support.apiserver.store import Change, Store, Write, is_selected
 
@@ -57,6 +58,10 @@ class ApiServer:
     store: Store = field(default_factory=Store)
     before: list[Callable[[Call], None]] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    logs: dict[str, str] = field(default_factory=dict)
+    """By namespace: what every container there has said."""
+    forbidden: Counter[str] = field(default_factory=Counter)
+    """Requests that no role allowed, by resource."""
     port: int = 0
     rights: Rights = field(init=False)
     _watching: set[asyncio.Queue[Change]] = field(default_factory=set)
@@ -102,6 +107,11 @@ class ApiServer:
             return _answer({"major": "1", "minor": "37", "gitVersion": GIT_VERSION})
         if parts in (["readyz"], ["livez"], ["healthz"]):
             return web.Response(text="ok", headers=_date())
+        if parts == ["metrics"]:
+            counted = (
+                f'apiserver_request_total{{code="403",resource="{what}"}} {n}' for what, n in self.forbidden.items()
+            )
+            return web.Response(text="\n".join(counted))
         if (found := self._discovered(request, parts)) is not None:
             return _answer(found, form=DISCOVERY if found.get("kind") == "APIGroupDiscoveryList" else JSON)
         if parts[0] not in ("api", "apis"):
@@ -152,7 +162,7 @@ class ApiServer:
         self._must_be_allowed(user, call)
         if call.verb == "watch":
             return await self._watch(request, kind, namespace, name)
-        if part in ("log", "token"):
+        if part in ("log", "token", "binding"):
             return await self._special(request, kind, namespace, name, part)
         body = _body(request, await request.read())
         with self.store.lock:
@@ -169,6 +179,7 @@ class ApiServer:
         }
         if self.rights.may(user, asked):
             return
+        self.forbidden[call.resource] += 1
         what = f"{call.resource}/{call.subresource}" if call.subresource else call.resource
         full = f"{call.resource}.{call.group}" if call.group else call.resource
         named = f' "{call.name}"' if call.name else ""
@@ -228,11 +239,13 @@ class ApiServer:
     async def _special(
         self, request: web.Request, kind: Kind, namespace: str, name: str, part: str
     ) -> web.StreamResponse:
-        if self.store.find(kind, namespace, name) is None:
-            raise not_found(kind.group, kind.plural, name)
+        found = self.store.get(kind, namespace, name)
         if part == "log":
-            return web.Response(text="", headers=_date())
+            return web.Response(text=self.logs.get(namespace, ""), headers=_date())
         asked = _body(request, await request.read())
+        if part == "binding":
+            spec = {**found["spec"], "nodeName": asked["target"]["name"]}
+            return _answer(self.store.update(kind, found, {**found, "spec": spec}, Write("kube-scheduler")), 201)
         return _answer({**asked, "status": {"token": self.rights.token_for(namespace, name)}}, 201)
 
     # --- watches --------------------------------------------------------------------------------------------
