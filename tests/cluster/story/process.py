@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -15,10 +16,15 @@ from typing import Any
 import httpx2
 import yaml
 
-from hack.demo.stage import OPERATOR
 from inquest.api.installation import NAMESPACE
+from inquest.cli.main import main
 from tests.cluster.kube import eventually
 
+LOADED = ("inquest.operator.main", "inquest.adapters.llm.model", "inquest.datastorage.app", "alembic.command")
+"""What every operator imports, late ones too."""
+_forked = multiprocessing.get_context("forkserver")
+_forked.set_forkserver_preload([__name__, *LOADED])
+"""Importing all of it costs as much as a whole case: it is done once, and each operator begins as a copy."""
 READY_SECONDS = 240.0
 STOP_SECONDS = 120.0
 """Bounds of a machine that is many times slower; nothing waits for them."""
@@ -33,9 +39,7 @@ class Operator:
     opa: Path
     changes: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
-    program: str = OPERATOR
-    """The module that runs it."""
-    _process: subprocess.Popen[bytes] | None = None
+    _process: multiprocessing.process.BaseProcess | None = None
     _starts: int = 0
 
     @property
@@ -57,14 +61,9 @@ class Operator:
         """Start it and wait until it works; one that does not is ended, for it would disturb the next."""
         self._starts += 1
         path = self._written()
-        with self._latest.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", self.program, "run", "--settings", str(path)],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
-                env=os.environ | self.environment,
-            )
+        given = path, self._latest, os.environ | self.environment
+        self._process = _forked.Process(target=_run, args=given, daemon=True)
+        self._process.start()
         try:
             eventually(self._is_up, what="the operator is ready", seconds=READY_SECONDS)
         except AssertionError as error:
@@ -100,31 +99,29 @@ class Operator:
         """Stop it as the kubelet would."""
         if self._process is None:
             return
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            raise AssertionError(f"the operator did not stop within {STOP_SECONDS:g} s:\n{self._tail()}") from None
-        finally:
-            self._process = None
+        self._process.terminate()
+        self._process.join(STOP_SECONDS)
+        if self._process.is_alive():
+            self.kill()
+            raise AssertionError(f"the operator did not stop within {STOP_SECONDS:g} s:\n{self._tail()}")
+        self._process = None
 
     def kill(self) -> None:
         """End it as a crash does."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait()
+        self._process.join()
         self._process = None
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal, and wait for nothing."""
         assert self._process is not None
-        self._process.send_signal(number)
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
 
     def is_running(self) -> bool:
         """Whether it has not crashed."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.is_alive()
 
     def readiness(self) -> tuple[int, str]:
         """What /readyz answers, every line of it."""
@@ -146,7 +143,7 @@ class Operator:
 
     def _is_up(self) -> bool:
         assert self.is_running(), "the operator has ended"
-        return "operator is ready" in self._latest.read_text(errors="replace")
+        return self._latest.exists() and "operator is ready" in self._latest.read_text(errors="replace")
 
     def _tail(self) -> str:
         return "\n".join(self._latest.read_text(errors="replace").splitlines()[-25:])
@@ -161,6 +158,18 @@ class Operator:
             "server": {"health_port": 0, "metrics_port": 0},
             "replica": "inquest-story",
         }
+
+
+def _run(settings: Path, log: Path, environment: dict[str, str]) -> None:
+    """What `inquest run --settings FILE > LOG` does, in a process of its own."""
+    os.chdir(settings.parent)
+    os.environ.clear()
+    os.environ.update(environment)
+    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(written, stream.fileno())
+    sys.argv = ["inquest", "run", "--settings", str(settings)]
+    main()
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
