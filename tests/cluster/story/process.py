@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,9 @@ import httpx2
 import yaml
 
 from inquest.api.installation import NAMESPACE
-from inquest.cli.main import main
 from tests.cluster.kube import eventually
+from tests.support.programs import Ran, inquest, launch, run_operator
 
-LOADED = ("inquest.operator.main", "inquest.adapters.llm.model", "inquest.datastorage.app", "alembic.command")
-"""What every operator imports, late ones too."""
-_forked = multiprocessing.get_context("forkserver")
-_forked.set_forkserver_preload([__name__, *LOADED])
-"""Importing all of it costs as much as a whole case: it is done once, and each operator begins as a copy."""
 READY_SECONDS = 240.0
 STOP_SECONDS = 120.0
 """Bounds of a machine that is many times slower; nothing waits for them."""
@@ -39,7 +33,9 @@ class Operator:
     opa: Path
     changes: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
-    _process: multiprocessing.process.BaseProcess | None = None
+    run: Callable[[Path], None] = run_operator
+    """What its process does with its settings."""
+    _process: BaseProcess | None = None
     _starts: int = 0
 
     @property
@@ -57,13 +53,14 @@ class Operator:
         whole = self.log.rpartition("\n")[0]
         return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
+    def launch(self) -> None:
+        """Start it, and wait for nothing."""
+        self._starts += 1
+        self._process = launch(self.run, self._written(), self._latest, self.environment)
+
     def start(self) -> None:
         """Start it and wait until it works; one that does not is ended, for it would disturb the next."""
-        self._starts += 1
-        path = self._written()
-        given = path, self._latest, os.environ | self.environment
-        self._process = _forked.Process(target=_run, args=given, daemon=True)
-        self._process.start()
+        self.launch()
         try:
             eventually(self._is_up, what="the operator is ready", seconds=READY_SECONDS)
         except AssertionError as error:
@@ -71,12 +68,9 @@ class Operator:
             self.kill()
             raise AssertionError(f"{error}:\n{tail}") from None
 
-    def command(self, *words: str) -> tuple[int, str]:
-        """Run another command of the program on its settings: exit status, and what it says."""
-        path = self._written()
-        line = [sys.executable, "-m", "inquest.cli.main", *words, "--settings", str(path)]
-        ran = subprocess.run(line, cwd=self.folder, env=os.environ | self.environment, capture_output=True, text=True)
-        return ran.returncode, ran.stdout
+    def command(self, *words: str) -> Ran:
+        """Run another command of the program on its settings."""
+        return inquest(*words, "--settings", str(self._written()), **self.environment)
 
     def change(self, **changes: Any) -> None:
         """Change its settings while it runs, and wait until it has taken them up."""
@@ -119,6 +113,10 @@ class Operator:
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
+    def was_killed(self) -> bool:
+        """Whether it died of `kill -9`, its own included."""
+        return self._process is not None and self._process.exitcode == -signal.SIGKILL
+
     def is_running(self) -> bool:
         """Whether it has not crashed."""
         return self._process is not None and self._process.is_alive()
@@ -158,18 +156,6 @@ class Operator:
             "server": {"health_port": 0, "metrics_port": 0},
             "replica": "inquest-story",
         }
-
-
-def _run(settings: Path, log: Path, environment: dict[str, str]) -> None:
-    """What `inquest run --settings FILE > LOG` does, in a process of its own."""
-    os.chdir(settings.parent)
-    os.environ.clear()
-    os.environ.update(environment)
-    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(written, stream.fileno())
-    sys.argv = ["inquest", "run", "--settings", str(settings)]
-    main()
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from hack.crash.points import ARMED_OPERATOR, Point
-from hack.demo.stage import OPERATOR
 from inquest.api.installation import NAMESPACE
 from tests.cluster.kube import eventually
 from tests.cluster.story.api import Api, Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.process import Operator
 from tests.cluster.story.world import SECONDS, World, conditions, phase_of, word
+from tests.support.crash.operator import run_armed
+from tests.support.crash.points import Point
+from tests.support.programs import run_operator
 
 pytestmark = pytest.mark.xdist_group("story-undo")
 REAL = True
@@ -166,13 +167,13 @@ def killed(operator: Operator, case: str, call: str, side: str) -> Iterator[None
     operator.stop()
     armed = Point(1, side, call=call, case=case).environment(operator.folder / "calls")
     operator.environment |= armed
-    operator.program = ARMED_OPERATOR
+    operator.run = run_armed
     try:
         operator.start()
         yield
         eventually(lambda: not operator.is_running(), what="the operator is killed", seconds=SECONDS)
     finally:
-        operator.program = OPERATOR
+        operator.run = run_operator
         for key in armed:
             operator.environment.pop(key)
 

@@ -1,61 +1,27 @@
-"""A control plane of the crash tests' own, everything installed, and the end of the case when nobody dies."""
+"""The end of the case when nobody dies, which every killed one must come to as well."""
 
 from __future__ import annotations
 
-import itertools
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import dataclass
 
 import pytest
 
-from hack.cluster import local
-from hack.crash.oracle import Object, ending, violations
-from hack.crash.points import COUNT_ONLY
-from hack.demo.stage import Stage, folder, install, stop_operator
-from hack.images import Image
-from hack.tools import build
-from tests.faults.crash.puppets import Puppets
+from tests.faults.crash.scene import play
+from tests.support.crash.oracle import Object, ending, violations
+from tests.support.crash.points import Call, calls_of
 
-NAME = "crash"
-QUICK = {"INQUEST_EFFECTIVENESS__STABILIZATION": "1s"}
-NO_IMAGE = Image("localhost/inquest/kubectl", "sha256:" + "1" * 64, Path("never-pulled"))
-"""No node will ever start it."""
 
-MakeScene = Callable[..., Puppets]
+@dataclass(frozen=True)
+class Undisturbed:
+    """A run without a crash."""
+
+    ending: Object
+    calls: list[Call]
 
 
 @pytest.fixture(scope="session")
-def stage() -> Iterator[Stage]:
-    """The control plane; one that was running before is left running."""
-    was_there = local.find(name=NAME) is not None and local.is_ready(name=NAME)
-    build(["opa"])
-    found = Stage(local.up(name=NAME), folder(NAME))
-    install(found, {"kubectl": NO_IMAGE})
-    yield found
-    stop_operator(found.folder)
-    if not was_there and "INQUEST_KEEP_CLUSTER" not in os.environ:
-        local.down(name=NAME)
-
-
-@pytest.fixture(scope="session")
-def make_scene(stage: Stage) -> MakeScene:
-    """Makes a broken workload, each in a namespace of its own."""
-    numbers = itertools.count(1)
-
-    def make() -> Puppets:
-        name = f"crash-{os.getpid()}-{next(numbers)}"
-        scene = Puppets(stage, {"provider": "none"}, name, stage.folder / "runs" / name, QUICK)
-        scene.prepare()
-        return scene
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def undisturbed(make_scene: MakeScene) -> Object:
-    """How the case ends when nobody dies."""
-    scene = make_scene()
-    result = scene.play(COUNT_ONLY)
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """How the case ends when nobody dies, and the calls on the way there."""
+    result = play(tmp_path_factory.mktemp("undisturbed"))
     assert violations(result.seen) == []
-    return ending(result.seen)
+    return Undisturbed(ending(result.seen), calls_of(result.log))

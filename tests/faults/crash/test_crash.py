@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from hack.crash.oracle import Object, differences, ending, violations
-from hack.crash.points import Point
 from hack.scripted_model.script import Script
 from hack.scripted_model.server import serve
-from tests.faults.crash.conftest import MakeScene
+from tests.faults.crash.conftest import Undisturbed
+from tests.faults.crash.scene import play
+from tests.support.crash.oracle import differences, ending, violations
+from tests.support.crash.points import Point
 
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(900)]
 
@@ -31,23 +32,19 @@ POINTS = {
 
 
 @pytest.mark.parametrize("point", POINTS.values(), ids=[f"FA-17 {name}" for name in POINTS])
-def test_a_killed_operator_comes_to_the_same_end(point: Point, make_scene: MakeScene, undisturbed: Object) -> None:
-    scene = make_scene()
-
-    result = scene.play(point)
+def test_a_killed_operator_comes_to_the_same_end(point: Point, tmp_path: Path, undisturbed: Undisturbed) -> None:
+    result = play(tmp_path, point)
 
     assert result.crashed, f"never reached: {point}"
     assert violations(result.seen) == []
-    assert list(differences(undisturbed, ending(result.seen))) == []
+    assert list(differences(undisturbed.ending, ending(result.seen))) == []
 
 
 @pytest.mark.parametrize((), [()], ids=["FA-20"])
 def test_a_case_that_kills_every_time_is_given_up_and_its_neighbour_ends_as_always(
-    make_scene: MakeScene, undisturbed: Object
+    tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
-    killer, neighbour = make_scene(), make_scene()
-
-    result = killer.play(Point(1, "before", call="target_reader.snapshot"), neighbour, every_time=True)
+    result = play(tmp_path, Point(1, "before", call="target_reader.snapshot"), beside="later", every_time=True)
 
     status = result.seen.case["status"]
     assert result.deaths == 4, "the first start leaves the slot Opened, the next three leave nothing"
@@ -58,21 +55,19 @@ def test_a_case_that_kills_every_time_is_given_up_and_its_neighbour_ends_as_alwa
     )
     assert status["needsHumanReview"]
     assert violations(result.beside[0]) == []
-    assert list(differences(undisturbed, ending(result.beside[0]))) == []
+    assert list(differences(undisturbed.ending, ending(result.beside[0]))) == []
 
 
 SLOW = {"model": "slow", "steps": [{"reply": {"text": "I cannot say."}, "delay": 8.0}]}
 """A model whose turn takes longer than the operator lives beside the killer."""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize((), [()], ids=["FA-20"])
-def test_a_case_in_a_long_turn_is_not_blamed_for_the_deaths_of_another(make_scene: MakeScene) -> None:
+def test_a_case_in_a_long_turn_is_not_blamed_for_the_deaths_of_another(tmp_path: Path) -> None:
+    point = Point(2, "before", call="target_reader.snapshot")
     with serve(Script.model_validate(SLOW)) as server:
         model = {"provider": "openai", "endpoint": server.base_url, "name": "slow", "api_key": "not-a-key"}
-        killer, neighbour = (replace(make_scene(), model=model, elder=elder) for elder in (False, True))
-
-        result = killer.play(Point(2, "before", call="target_reader.snapshot"), neighbour, every_time=True)
+        result = play(tmp_path, point, beside="elder", every_time=True, model=model)
 
     assert result.seen.case["status"]["subReason"] == "MaxRestartsExceeded"
     assert violations(result.beside[0]) == []

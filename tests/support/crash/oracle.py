@@ -225,8 +225,9 @@ def _place(facts: tuple[Fact, ...], kind: type[Fact]) -> int | None:
 
 def _names(seen: Seen) -> dict[str, str]:
     """Names that follow from uids or from the run, and what stands for them."""
-    case = seen.case["metadata"]["name"] if seen.case else "?"
-    return {case: "CASE", seen.namespace: "SHOP"}
+    words = {"Investigation": "CASE", "Signal": "SIGNAL"}
+    named = {one["metadata"]["name"]: word for kind, word in words.items() for one in seen.of(kind)}
+    return {**named, seen.namespace: "SHOP"}
 
 
 def _plain(value: Any, names: Mapping[str, str]) -> Any:

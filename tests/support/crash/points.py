@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hack.cache import REPOSITORY
-
-PHASES = ("Pending", "Investigating", "Selecting", "Analyzing", "AwaitingApproval", "Executing", "Verifying")
 SIDES = ("before", "after")
-ARMED_OPERATOR = "hack.crash.operator"
-"""The module that runs an operator which dies at a point."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +27,18 @@ class Point:
 
     at: int
     side: str
-    phase: str = ""
     call: str = ""
     case: str = ""
 
     def environment(self, log: Path) -> dict[str, str]:
-        """What `hack.crash.operator` reads."""
-        named = {"PYTHONPATH": str(REPOSITORY), "CRASH_LOG": str(log)}
-        return {**named, **{f"CRASH_{name.upper()}": str(value) for name, value in asdict(self).items()}}
+        """What an armed operator reads."""
+        words = {f"CRASH_{name.upper()}": str(value) for name, value in asdict(self).items()}
+        return {"CRASH_LOG": str(log), **words}
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Point:
         """The point that stands there."""
-        words = {name: environment.get(f"CRASH_{name.upper()}", "") for name in ("phase", "call", "case")}
+        words = {name: environment.get(f"CRASH_{name.upper()}", "") for name in ("call", "case")}
         return cls(int(environment["CRASH_AT"]), environment["CRASH_SIDE"], **words)
 
     def earlier(self) -> Point:
@@ -52,14 +46,11 @@ class Point:
         return replace(self, at=max(1, self.at * 2 // 3))
 
     def __str__(self) -> str:
-        place = " ".join(word for word in (self.phase, self.call) if word) or "the case"
-        return f"{self.side} call {self.at} of {place}"
+        return f"{self.side} call {self.at} of {self.call or 'the case'}"
 
 
 COUNT_ONLY = Point(0, "before")
 """Kills nobody, and writes every call down."""
-NOWHERE = Point(0, "after")
-"""Not armed at all."""
 
 
 def calls_of(log: Path) -> list[Call]:
@@ -74,20 +65,6 @@ def killed_at(log: Path) -> str:
         return ""
     last = next(line for line in reversed(lines) if "call" in line and line["n"] == lines[-1]["n"])
     return f"{last['phase']}: {lines[-1]['killed']} {last['call']} (call {last['n']})"
-
-
-def deaths_in(log: Path) -> int:
-    """How often a process has killed itself by now."""
-    return sum("killed" in line for line in _lines(log))
-
-
-def in_phase(calls: Iterable[Call], phase: str, runs: int) -> list[Point]:
-    """So many points spread over the calls of a phase, first and last among them, the sides taking turns."""
-    here = sum(1 for call in calls if call.phase == phase)
-    if here == 0:
-        return []
-    spread = [1 + (here - 1) * turn // max(1, runs - 1) for turn in range(runs)]
-    return [Point(at, SIDES[turn % 2], phase=phase) for turn, at in enumerate(spread)]
 
 
 def everywhere(calls: Sequence[Call], limit: int) -> list[Point]:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
-from hack.crash.points import Point
 from inquest.core.redaction.redacted import Redacted
 from inquest.ports.kubernetes import Json, ResourceKind
+from tests.support.crash.points import Point
 
 PORTS: Final = (
     "cluster",
@@ -122,7 +122,7 @@ class Counter:
         case = self._case_of(behalf)
         phase = self._phases.get(case, NO_CASE)
         self._number += 1
-        matches = self._matches(case, phase, call)
+        matches = self._matches(case, call)
         self._matching += matches
         line = {
             "n": self._number,
@@ -135,13 +135,9 @@ class Counter:
         self._line(line)
         return matches and self._matching == self.point.at
 
-    def _matches(self, case: str, phase: str, call: str) -> bool:
+    def _matches(self, case: str, call: str) -> bool:
         wanted = self.point
-        return (
-            (not wanted.phase or wanted.phase == phase)
-            and (not wanted.case or wanted.case == case)
-            and wanted.call in call
-        )
+        return (not wanted.case or wanted.case == case) and wanted.call in call
 
     def _case_of(self, behalf: CaseInWork) -> str:
         prefix = PREFIXES.get(behalf.kind)
