@@ -83,7 +83,7 @@ def person(kubectl: Kubectl) -> Person:
     def make(name: str, *roles: str) -> Kubectl:
         user = kubectl.user(name)
         for role in roles:
-            kubectl("create", "rolebinding", f"{name}-{role}", f"--clusterrole={role}", f"--user={name}")
+            kubectl.bind(f"{name}-{role}", ("ClusterRole", role), ("User", name))
             eventually(partial(_is_in_effect, user, kubectl, role), what=f"{name} is {role}")
         return user
 
@@ -195,10 +195,9 @@ def _forbidden(admin: Kubectl) -> dict[str, Callable[[], Answer]]:
     request, case = proposal("RemediationApprovalRequest"), proposal("Investigation")
     forged = {"spec": {"decision": "Approved", "decidedBy": "nobody"}}
     feedback = {"spec": {"feedback": {"verdict": "Right", "by": "nobody"}}}
-    dry = "--dry-run=server"
     return {
-        "inquest-approval-create": lambda: admin.create(request | {"metadata": {"name": "another"}}, dry),
-        "inquest-status": lambda: admin.status("inv", case["metadata"]["name"], {"message": "mine"}, dry),
-        "inquest-approval-decision": lambda: admin.merge("rar", request["metadata"]["name"], forged, dry),
-        "inquest-feedback": lambda: admin.merge("inv", case["metadata"]["name"], feedback, dry),
+        "inquest-approval-create": lambda: admin.create(request | {"metadata": {"name": "another"}}, dry=True),
+        "inquest-status": lambda: admin.status("inv", case["metadata"]["name"], {"message": "mine"}, dry=True),
+        "inquest-approval-decision": lambda: admin.merge("rar", request["metadata"]["name"], forged, dry=True),
+        "inquest-feedback": lambda: admin.merge("inv", case["metadata"]["name"], feedback, dry=True),
     }

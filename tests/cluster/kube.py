@@ -1,20 +1,26 @@
-"""The real kubectl as a value, and the few verbs that the tests of this tier need."""
+"""The real kubectl as a value, and the few verbs that the tests of this tier need.
+
+Those that say nothing of kubectl itself are requests: a look costs milliseconds then, and not a process.
+"""
 
 from __future__ import annotations
 
+import atexit
 import json
 import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from inquest.api.installation import NAMESPACE, SERVICE_ACCOUNT
+from tests.cluster.story.api import Api, Said, opened
 from tests.support.apiserver.server import ApiServer
 
 OPERATOR = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
@@ -45,10 +51,20 @@ class Kubectl:
 
     program: Path
     kubeconfig: Path
-    options: tuple[str, ...] = ()
+    namespace: str = ""
+    name: str = ""
+    """Of the user in whose name it asks; empty: the administrator."""
+    groups: tuple[str, ...] = ()
+
+    @property
+    def api(self) -> Api:
+        """The same user's requests."""
+        return _client(self.kubeconfig, self.kubeconfig.read_text()).named(self.name, *self.groups)
 
     def ask(self, *arguments: str, stdin: str = "") -> Answer:
-        command = [str(self.program), f"--kubeconfig={self.kubeconfig}", *self.options, *arguments]
+        place = [f"--kubeconfig={self.kubeconfig}", *([f"--namespace={self.namespace}"] if self.namespace else [])]
+        place += [*([f"--as={self.name}"] if self.name else []), *(f"--as-group={group}" for group in self.groups)]
+        command = [str(self.program), *place, *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=CALL_SECONDS, check=False)
         return Answer(done.returncode, done.stdout, done.stderr)
 
@@ -59,38 +75,96 @@ class Kubectl:
 
     def user(self, name: str, *groups: str) -> Kubectl:
         """The same place as another user."""
-        them = (f"--as={name}", *(f"--as-group={group}" for group in groups))
-        return replace(self, options=(*self.options, *them))
+        return replace(self, name=name, groups=groups)
 
     def within(self, namespace: str) -> Kubectl:
         """The same user in a namespace."""
-        return replace(self, options=(*self.options, f"--namespace={namespace}"))
+        return replace(self, namespace=namespace)
 
     def may(self, verb: str, resource: str) -> bool:
-        """Whether the API server would let this user; `resource` may be `plural.group` or `plural/name`."""
-        return self.ask("auth", "can-i", verb, resource).accepted
+        """Whether the API server would let this user; `resource`: `plural.group`, `plural.group/name` or `/path`."""
+        full, _, name = resource.partition("/")
+        plural, _, group = full.partition(".")
+        asked = {"verb": verb, "resource": plural, "group": group, "name": name, "namespace": self.namespace}
+        spec = {"resourceAttributes": asked} if full else {"nonResourceAttributes": {"verb": verb, "path": resource}}
+        body = {"kind": "SelfSubjectAccessReview", "spec": spec}
+        said = self.api.send("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", json=body)
+        # Who is nobody may not even ask.
+        return said.accepted and bool(said.body["status"]["allowed"])
 
-    def create(self, found: Object, *options: str) -> Answer:
-        """Create one object as it is."""
-        return self.ask("create", "-f", "-", *options, stdin=json.dumps(found))
+    def create(self, found: Object, *, dry: bool = False) -> Answer:
+        """Create one object as it is; a field that its kind does not have is refused."""
+        said = self.api.send("POST", self._of(found), json=found, params={"fieldValidation": "Strict", **_dry(dry)})
+        return _answer(said)
 
-    def apply(self, *found: Object) -> str:
+    def apply(self, *found: Object) -> None:
         """Server-side apply of objects as they are."""
-        text = "---\n".join(yaml.safe_dump(one) for one in found)
-        return self("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+        for one in found:
+            path = f"{self._of(one)}/{one['metadata']['name']}"
+            apply = {"fieldManager": "kubectl", "force": "true"}
+            form = {"content-type": "application/apply-patch+yaml"}
+            said = self.api.send("PATCH", path, content=json.dumps(one), params=apply, headers=form)
+            assert said.accepted, said.message
 
     def get(self, kind: str, name: str) -> Object:
         """One object as the API server has it."""
-        found: Object = json.loads(self("get", kind, name, "-o", "json"))
-        return found
+        said = self.api.send("GET", self._path(kind, name))
+        assert said.accepted, said.message
+        said.body["metadata"].pop("managedFields", None)
+        return said.body
 
-    def merge(self, kind: str, name: str, change: Object, *options: str) -> Answer:
-        """A merge patch."""
-        return self.ask("patch", kind, name, "--type=merge", "-p", json.dumps(change), *options)
+    def merge(self, kind: str, name: str, change: Object, *, part: str = "", dry: bool = False) -> Answer:
+        """A merge patch of an object, or of a part of it."""
+        path, form = self._path(kind, name, part), {"content-type": "application/merge-patch+json"}
+        return _answer(self.api.send("PATCH", path, json=change, params=_dry(dry), headers=form))
 
-    def status(self, kind: str, name: str, status: Object, *options: str) -> Answer:
+    def status(self, kind: str, name: str, status: Object, *, dry: bool = False) -> Answer:
         """A merge patch of the status."""
-        return self.merge(kind, name, {"status": status}, "--subresource=status", *options)
+        return self.merge(kind, name, {"status": status}, part="status", dry=dry)
+
+    def bind(self, name: str, role: tuple[str, str], subject: tuple[str, str]) -> None:
+        """A RoleBinding: kind and name of the role, kind and name of who gets it."""
+        group = "rbac.authorization.k8s.io"
+        body = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": {"name": name}}
+        body |= {"roleRef": {"apiGroup": group, "kind": role[0], "name": role[1]}}
+        body |= {"subjects": [{"apiGroup": group, "kind": subject[0], "name": subject[1]}]}
+        answer = self.create(body)
+        assert answer.accepted, answer.err
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete in the background."""
+        said = self.api.send("DELETE", self._path(kind, name), params={"propagationPolicy": "Background"})
+        assert said.accepted, said.message
+
+    def _path(self, kind: str, name: str, part: str = "") -> str:
+        """Of an object, by the kind's name, plural or short name."""
+        return "/".join((self.api.resource(kind, self.namespace), name, *((part,) if part else ())))
+
+    def _of(self, found: Object) -> str:
+        """Of all objects like this one, in its namespace."""
+        version = found["apiVersion"]
+        place = f"apis/{version}" if "/" in version else f"api/{version}"
+        return self.api.resource(found["kind"], found["metadata"].get("namespace") or self.namespace, place)
+
+
+@cache
+def _client(kubeconfig: Path, _text: str) -> Api:
+    """One for each kubeconfig and what stands in it, open until the process ends."""
+    return _open.enter_context(opened(kubeconfig))
+
+
+_open = ExitStack()
+atexit.register(_open.close)
+
+
+def _dry(dry: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry else {}
+
+
+def _answer(said: Said) -> Answer:
+    """As kubectl says it."""
+    told = "" if said.accepted else f"Error from server ({said.body.get('reason')}): {said.message}"
+    return Answer(0 if said.accepted else 1, json.dumps(said.body), told)
 
 
 @dataclass(frozen=True)
@@ -113,9 +187,9 @@ class Cluster:
 def own_namespace(cluster: Cluster) -> Iterator[str]:
     """A namespace that goes at the end."""
     name = f"test-{uuid.uuid4().hex[:10]}"
-    cluster.kubectl("create", "namespace", name)
+    assert cluster.kubectl.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).accepted
     yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    cluster.kubectl.delete("Namespace", name)
 
 
 def eventually(holds: Callable[[], bool], *, what: str, seconds: float = EFFECT_SECONDS) -> None:

@@ -50,6 +50,7 @@ from inquest.settings.settings import Settings
 from tests.core import cases
 from tests.datastorage.served import embedded
 from tests.replay.support import CASES
+from tests.support.programs import inquest
 
 UID = "8c0e5b5e-5a4c-4d0e-9a53-0d3a7a1f3c11"
 WRONG = Feedback(verdict=FeedbackVerdict.WRONG, cause="somebody pulled the plug", by="jane")
@@ -365,15 +366,11 @@ async def told(
     """What the program of a person says, with a file of settings or without."""
     file = tmp_path / "settings.yaml"
     file.write_text(json.dumps(own))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "inquest.cli.main", *words),
-        *([f"--settings={file}"] if settings else []),
-        *(f"--kubeconfig={own['kubernetes']['kubeconfig']}", "--namespace=shop"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    return process.returncode or 0, out, err.decode()
+    place = [f"--kubeconfig={own['kubernetes']['kubeconfig']}", "--namespace=shop"]
+    place += [f"--settings={file}"] if settings else []
+    # The API server of this test is served by this very loop.
+    ran = await asyncio.to_thread(inquest, *words, *place)
+    return ran.code, ran.bytes, ran.err
 
 
 async def test_the_command_takes_along_what_a_person_said_of_the_case(tmp_path: Path, api_server: Path) -> None:

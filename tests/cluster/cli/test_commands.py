@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,8 @@ from inquest.cli.completion import candidates
 from inquest.cli.exits import Exit
 from tests.cluster.conftest import Person
 from tests.cluster.kube import Cluster, Kubectl, Object, eventually, own_namespace, proposal, sample
+from tests.support import programs
+from tests.support.programs import Ran
 
 SECONDS = 180
 AT_ONCE = ("--no-wait",)
@@ -30,19 +31,16 @@ AT_ONCE = ("--no-wait",)
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 checkout \u202e\x9b31m"
 
 
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-
 Inquest = Callable[..., Ran]
 
 
-def _command(cluster: Cluster, namespace: str, *arguments: str, user: str) -> list[str]:
+def _words(cluster: Cluster, namespace: str, *arguments: str, user: str) -> list[str]:
     place = [f"--kubeconfig={cluster.kubeconfig}", f"--namespace={namespace}", *([f"--as={user}"] if user else [])]
-    return [sys.executable, "-m", "inquest.cli.main", *arguments, *place]
+    return [*arguments, *place]
+
+
+def _command(cluster: Cluster, namespace: str, *arguments: str, user: str) -> list[str]:
+    return [sys.executable, "-m", "inquest.cli.main", *_words(cluster, namespace, *arguments, user=user)]
 
 
 @pytest.fixture
@@ -50,9 +48,7 @@ def inquest(cluster: Cluster, namespace: str) -> Inquest:
     """The program in the test's namespace, as the administrator or as a user."""
 
     def run(*arguments: str, user: str = "") -> Ran:
-        command = _command(cluster, namespace, *arguments, user=user)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, stdin=-3)
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return programs.inquest(*_words(cluster, namespace, *arguments, user=user))
 
     return run
 
@@ -161,7 +157,7 @@ def test_a_decision_that_came_too_late_is_no_success(
 def test_a_right_that_comes_through_a_group_is_enough_and_is_on_record(
     inquest: Inquest, kubectl: Kubectl, case: Object
 ) -> None:
-    kubectl("create", "rolebinding", "oncall", "--clusterrole=inquest-approver", "--group=oncall")
+    kubectl.bind("oncall", ("ClusterRole", "inquest-approver"), ("Group", "oncall"))
     grace = kubectl.user("grace", "oncall")
     eventually(lambda: grace.may("approve", "remediationapprovalrequests.inquest.dev"), what="grace may approve")
     groups, uid = ("--as-group=oncall", "--as-group=payments"), "--as-uid=u-1"
@@ -178,7 +174,7 @@ def test_a_right_on_one_request_alone_is_enough(inquest: Inquest, kubectl: Kubec
     kinds = "remediationapprovalrequests.inquest.dev"
     one = ("--verb=get,patch,approve", f"--resource={kinds}", "--resource-name=rar-inv-checkout")
     kubectl("create", "role", "one", *one)
-    kubectl("create", "rolebinding", "one", "--role=one", "--user=ken")
+    kubectl.bind("one", ("Role", "one"), ("User", "ken"))
     ken = kubectl.user("ken")
     eventually(lambda: ken.may("approve", f"{kinds}/rar-inv-checkout"), what="ken may approve")
 
@@ -207,7 +203,7 @@ def test_who_may_not_decide_learns_which_verb_on_which_object_is_missing(
     person("bob", "inquest-viewer")
     if role == "patcher":
         kubectl("create", "role", "patcher", "--verb=patch", "--resource=remediationapprovalrequests.inquest.dev")
-        kubectl("create", "rolebinding", "bob-patches", "--role=patcher", "--user=bob")
+        kubectl.bind("bob-patches", ("Role", "patcher"), ("User", "bob"))
         bob = kubectl.user("bob")
         eventually(lambda: bob.may("patch", "remediationapprovalrequests.inquest.dev"), what="bob may patch")
 
@@ -295,18 +291,10 @@ def test_a_kubeconfig_that_acts_as_somebody_decides_in_their_name(
     config["contexts"][0]["context"]["namespace"] = namespace
     own = tmp_path / "kubeconfig"
     own.write_text(yaml.safe_dump(config))
-    command = [sys.executable, "-m", "inquest.cli.main", "approve", "inv-checkout", "--yes", *AT_ONCE]
 
-    done = subprocess.run(
-        command,
-        env={**os.environ, "KUBECONFIG": str(own)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    done = programs.inquest("approve", "inv-checkout", "--yes", *AT_ONCE, KUBECONFIG=str(own))
 
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.code == Exit.OK, done.err
     assert _decision(kubectl)["decidedBy"] == "jane"
 
 
@@ -362,7 +350,7 @@ def _on_terminal(command: list[str], *, columns: int) -> Ran:
                 shown += more
         _, err = running.communicate(timeout=SECONDS)
     os.close(mine)
-    return Ran(running.returncode, shown.decode().replace("\r\n", "\n"), err)
+    return Ran(running.returncode, shown.replace(b"\r\n", b"\n"), err)
 
 
 @pytest.mark.parametrize("command", [["get"], ["explain"], ["report"], ["evidence"]])
@@ -520,10 +508,7 @@ def joined(cluster: Cluster, case: Object, operator: Kubectl) -> Iterator[str]:
 
 
 def _ran(cluster: Cluster, namespace: str, *words: str, user: str = "") -> Ran:
-    done = subprocess.run(
-        _command(cluster, namespace, *words, user=user), capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return programs.inquest(*_words(cluster, namespace, *words, user=user))
 
 
 @pytest.mark.parametrize("words", [["get"], ["explain"], ["get", "-o", "wide"]])
@@ -556,7 +541,7 @@ def test_who_may_not_look_everywhere_is_told_to_name_the_namespace_of_a_joined_c
     cluster: Cluster, joined: str
 ) -> None:
     kubectl = cluster.kubectl.within(joined)
-    kubectl("create", "rolebinding", "vera", "--clusterrole=inquest-viewer", "--user=vera")
+    kubectl.bind("vera", ("ClusterRole", "inquest-viewer"), ("User", "vera"))
     vera = kubectl.user("vera")
     eventually(lambda: vera.may("get", "signals.inquest.dev"), what="vera may look")
 
@@ -631,7 +616,7 @@ def test_only_who_may_list_a_kind_is_offered_names(
     _config_map(kubectl, "checkout")
     person("edna", "inquest-editor")
     kubectl("create", "role", "reader", "--verb=get", "--resource=configmaps")
-    kubectl("create", "rolebinding", "edna-reads", "--role=reader", "--user=edna")
+    kubectl.bind("edna-reads", ("Role", "reader"), ("User", "edna"))
     eventually(lambda: kubectl.user("edna").may("get", "configmaps"), what="edna may read")
 
     ran = inquest("investigate", "cm/chekkout", user="edna")

@@ -131,7 +131,7 @@ def test_no_administrator_writes_into_a_journal(row: str, cluster: Cluster) -> N
     home, operator = cluster.kubectl.within(NAMESPACE), cluster.operator.within(NAMESPACE)
     first, second = slots(str(uuid4()))
     words = "slots of the journal are written once, by the operator alone"
-    eventually(lambda: words in home.create(first, "--dry-run=server").err, what="the policy is in effect")
+    eventually(lambda: words in home.create(first, dry=True).err, what="the policy is in effect")
     assert operator.create(first).accepted
     name = first["metadata"]["name"]
     try:
@@ -140,7 +140,7 @@ def test_no_administrator_writes_into_a_journal(row: str, cluster: Cluster) -> N
         _refused(home.merge("configmap", name, {"data": {"head": json.dumps(forged)}}), "immutable")
         _refused(home.merge("configmap", name, {"metadata": {"labels": {"inquest.dev/journal": None}}}), words)
         _refused(operator.merge("configmap", name, {"metadata": {"labels": {"a": "b"}}}), "forbidden")
-        assert home.create({**second, "metadata": {"name": name + "-x"}}, "--dry-run=server").accepted
+        assert home.create({**second, "metadata": {"name": name + "-x"}}, dry=True).accepted
     finally:
         assert operator("delete", "configmap", name)
 

@@ -106,7 +106,7 @@ def test_the_right_to_patch_is_not_the_right_to_approve(
     opened()
     verbs = ("--verb=get,patch,update", "--resource=remediationapprovalrequests.inquest.dev")
     kubectl("create", "role", "patcher", *verbs)
-    kubectl("create", "rolebinding", "patcher", "--role=patcher", "--user=eve")
+    kubectl.bind("patcher", ("Role", "patcher"), ("User", "eve"))
     eve = kubectl.user("eve")
     eventually(lambda: eve.may("patch", "remediationapprovalrequests.inquest.dev"), what="eve may patch")
 
@@ -185,7 +185,7 @@ def test_other_changes_need_no_right_to_approve(opened: Opened, kubectl: Kubectl
     opened("Approved")
     rule = ("--verb=get,patch", "--resource=remediationapprovalrequests.inquest.dev")
     kubectl("create", "role", "labels", *rule)
-    kubectl("create", "rolebinding", "labels", "--role=labels", "--user=kim")
+    kubectl.bind("labels", ("Role", "labels"), ("User", "kim"))
     kim = person("kim")
     eventually(lambda: kim.may("patch", "remediationapprovalrequests.inquest.dev"), what="kim may patch")
 
@@ -243,7 +243,7 @@ EVERYBODY = "system:authenticated"
 def grace(cluster: Cluster, kubectl: Kubectl) -> Kubectl:
     """Somebody with a certificate whose groups come from the API server, and a right that only a group gives."""
     path = local.person("grace", *GROUPS, name=tier.NAME)
-    kubectl("create", "rolebinding", "oncall", "--clusterrole=inquest-approver", "--group=oncall")
+    kubectl.bind("oncall", ("ClusterRole", "inquest-approver"), ("Group", "oncall"))
     user = replace(kubectl, kubeconfig=path)
     eventually(lambda: user.may("approve", "remediationapprovalrequests.inquest.dev"), what="grace may approve")
     return user
@@ -563,7 +563,7 @@ def test_an_author_lends_herself_nothing_by_a_workflow(
     asked = _workflow(**wanted.get("execution", {}))
     asked["spec"] |= {key: value for key, value in wanted.items() if key != "execution"}
 
-    _refused(ada.create(asked, "--dry-run=server"), words)
+    _refused(ada.create(asked, dry=True), words)
 
     assert ada.create(_workflow()).accepted
     other = {**asked["spec"], "version": "9.9.9", "execution": {"image": None, **asked["spec"]["execution"]}}

@@ -17,7 +17,7 @@ def test_a_rich_object_comes_back_as_it_went(kind: str, kubectl: Kubectl, operat
     name = written["metadata"]["name"]
 
     writer = operator if kind == "RemediationApprovalRequest" else kubectl
-    assert writer.create(model.from_object(proposal(kind)).to_object(), "--validate=strict").accepted
+    assert writer.create(model.from_object(proposal(kind)).to_object()).accepted
     assert operator.status(kind, name, model.from_object(written).status.to_object()).accepted
 
     found = operator.get(kind, name)
@@ -51,7 +51,7 @@ def test_an_unknown_field_is_named_and_refused(kind: str, operator: Kubectl, kub
     found["spec"]["colour"] = "blue"
 
     writer = operator if kind == "RemediationApprovalRequest" else kubectl
-    answer = writer.create(found, "--validate=strict")
+    answer = writer.create(found)
 
     assert not answer.accepted
     assert 'unknown field "spec.colour"' in answer.err
@@ -61,7 +61,7 @@ def test_an_unknown_detected_label_is_refused(kubectl: Kubectl) -> None:
     found = proposal("RemediationWorkflow")
     found["spec"]["labels"]["detected"] = {"gitopsManaged": True}
 
-    answer = kubectl.create(found, "--validate=strict")
+    answer = kubectl.create(found)
 
     assert 'unknown field "spec.labels.detected.gitopsManaged"' in answer.err
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,7 +11,6 @@ import pytest
 from inquest.api.registry import BY_KIND
 from tests.cluster.kube import Answer, Cluster, Kubectl, Object, own_namespace, proposal, sample
 
-DRY = "--dry-run=server"
 SHA = "c" * 64
 
 
@@ -106,9 +104,9 @@ def place(cluster: Cluster) -> Iterator[Kubectl]:
 @pytest.mark.parametrize(("kind", "name"), FIXED, ids=lambda word: word)
 def test_a_fixed_field_keeps_its_value(kind: str, name: str, place: Kubectl) -> None:
     there = proposal(kind)
-    same = place.merge(kind, there["metadata"]["name"], {"spec": {name: there["spec"][name]}}, DRY)
+    same = place.merge(kind, there["metadata"]["name"], {"spec": {name: there["spec"][name]}}, dry=True)
 
-    answer = place.merge(kind, there["metadata"]["name"], {"spec": {name: CHANGED[kind][name]}}, DRY)
+    answer = place.merge(kind, there["metadata"]["name"], {"spec": {name: CHANGED[kind][name]}}, dry=True)
 
     assert same.accepted
     assert not answer.accepted
@@ -120,7 +118,7 @@ def test_a_fixed_field_keeps_its_value(kind: str, name: str, place: Kubectl) -> 
     [pair for pair in FIXED if not _is_required(*pair) and pair[1] not in {"mode", "requiredApprovals"}],
 )
 def test_a_fixed_optional_field_does_not_vanish(kind: str, name: str, place: Kubectl) -> None:
-    answer = place.merge(kind, proposal(kind)["metadata"]["name"], {"spec": {name: None}}, DRY)
+    answer = place.merge(kind, proposal(kind)["metadata"]["name"], {"spec": {name: None}}, dry=True)
 
     assert f"spec.{name} is fixed at creation" in answer.err
 
@@ -132,7 +130,7 @@ def test_a_kind_in_the_wrong_case_is_refused_with_the_right_one(typed: str, mean
     target = {"apiVersion": "apps/v1", "kind": typed, "namespace": "shop", "name": "web"}
     signal = with_changes(proposal("Signal"), {"metadata.name": "another", "spec.target": target})
 
-    answer = place.create(signal, DRY)
+    answer = place.create(signal, dry=True)
 
     assert not answer.accepted
     assert f"write {meant}" in answer.err
@@ -142,7 +140,7 @@ def test_a_kind_that_nobody_knows_may_be_asked_about(place: Kubectl) -> None:
     target = {"apiVersion": "example.test/v1", "kind": "Deploymentset", "name": "web"}
     signal = with_changes(proposal("Signal"), {"metadata.name": "another", "spec.target": target})
 
-    assert place.create(signal, DRY).accepted
+    assert place.create(signal, dry=True).accepted
 
 
 def test_every_field_of_the_fixed_kinds_is_in_the_table() -> None:
@@ -307,8 +305,8 @@ def test_at_creation(case: AtCreation, cluster: Cluster, place: Kubectl) -> None
     found = with_changes(proposal(case.kind), {"metadata.name": "new"})
     writer = place.user("system:serviceaccount:inquest-system:inquest") if "Approval" in case.kind else place
 
-    good = writer.create(with_changes(found, case.good), DRY)
-    bad = writer.create(with_changes(found, case.bad), DRY)
+    good = writer.create(with_changes(found, case.good), dry=True)
+    bad = writer.create(with_changes(found, case.bad), dry=True)
 
     assert good.accepted, good.err
     assert not bad.accepted
@@ -554,9 +552,7 @@ def _change(writer: Kubectl, operator: Kubectl, kind: str, name: str, change: Ob
     """Status as the operator, then everything else as the administrator; the last answer counts."""
     answer = Answer(0, "", "")
     if "status" in change:
-        answer = operator.ask(
-            "patch", kind, name, "--type=merge", "--subresource=status", "-p", json.dumps({"status": change["status"]})
-        )
+        answer = operator.status(kind, name, change["status"])
     rest = {key: value for key, value in change.items() if key != "status"}
     return writer.merge(kind, name, rest) if rest and answer.accepted else answer
 
@@ -590,7 +586,7 @@ OUT_OF_BOUNDS: list[tuple[str, str, object]] = [
 def test_a_value_out_of_bounds_is_refused_by_its_path(kind: str, path: str, value: object, place: Kubectl) -> None:
     found = with_changes(proposal(kind), {"metadata.name": "new", path: value})
 
-    answer = place.create(found, DRY)
+    answer = place.create(found, dry=True)
 
     assert not answer.accepted
     assert path in answer.err

@@ -21,7 +21,7 @@ from tests.cluster.kube import Cluster, Kubectl, eventually
 async def account(cluster: Cluster, kubectl: Kubectl, *rights: tuple[str, str]) -> Credentials:
     """A service account of the test's namespace with these rights there, a verb and `plural` or `plural/name` each."""
     await asyncio.to_thread(kubectl, "create", "serviceaccount", "subject")
-    namespace = next(option.split("=")[1] for option in kubectl.options if option.startswith("--namespace="))
+    namespace = kubectl.namespace
     subject = kubectl.user(f"system:serviceaccount:{namespace}:subject")
     for number, (verb, what) in enumerate(rights):
         resource, _, name = what.partition("/")

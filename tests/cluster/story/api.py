@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +45,19 @@ _PLACES: Final = {
 }
 
 
+_SERVED: Final = (
+    *(_OURS, "api/v1", "apis/apps/v1", "apis/batch/v1", "apis/rbac.authorization.k8s.io/v1"),
+    *("apis/coordination.k8s.io/v1", "apis/admissionregistration.k8s.io/v1", "apis/apiextensions.k8s.io/v1"),
+)
+
+
+@cache
+def _resources(client: httpx2.Client, place: str) -> tuple[Object, ...]:
+    """What is served there, but for subresources."""
+    found = client.get(f"/{place}").raise_for_status().json()["resources"]
+    return tuple(one for one in found if "/" not in one["name"])
+
+
 @dataclass(frozen=True)
 class Said:
     """What the API server answered."""
@@ -74,7 +88,7 @@ class Api:
 
     def find(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """One object, None where there is none."""
-        said = self._send("GET", _path(kind, namespace, name))
+        said = self.send("GET", _path(kind, namespace, name))
         assert said.accepted or said.code == 404, said
         return said.body if said.accepted else None
 
@@ -86,7 +100,7 @@ class Api:
 
     def list(self, kind: str, namespace: str = "", *, labels: str = "") -> list[Object]:
         """Every object of a kind, of one namespace or of all."""
-        said = self._send("GET", _path(kind, namespace), params={"labelSelector": labels} if labels else {})
+        said = self.send("GET", _path(kind, namespace), params={"labelSelector": labels} if labels else {})
         assert said.accepted, said
         return list(said.body["items"])
 
@@ -98,13 +112,13 @@ class Api:
 
     def now(self, kind: str, namespace: str) -> str:
         """The resourceVersion of a list of this moment."""
-        said = self._send("GET", _path(kind, namespace))
+        said = self.send("GET", _path(kind, namespace))
         assert said.accepted, said
         return str(said.body["metadata"]["resourceVersion"])
 
     def ask_create(self, body: Object) -> Said:
         """Create, and give the answer."""
-        return self._send("POST", _path(body["kind"], body["metadata"].get("namespace", "")), json=body)
+        return self.send("POST", _path(body["kind"], body["metadata"].get("namespace", "")), json=body)
 
     def create(self, body: Object) -> Object:
         """Create what must be accepted."""
@@ -115,7 +129,7 @@ class Api:
     def merge(self, kind: str, name: str, namespace: str, change: Object, *, part: str = "") -> Said:
         """A merge patch of the object or of a subresource."""
         path = _path(kind, namespace, name) + (f"/{part}" if part else "")
-        return self._send("PATCH", path, json=change, headers={"content-type": "application/merge-patch+json"})
+        return self.send("PATCH", path, json=change, headers={"content-type": "application/merge-patch+json"})
 
     def change(self, kind: str, name: str, namespace: str, change: Object, *, part: str = "") -> Object:
         """A merge patch that must be accepted."""
@@ -125,13 +139,13 @@ class Api:
 
     def delete(self, kind: str, name: str, namespace: str = "") -> None:
         """Delete in the background; already gone is as good."""
-        said = self._send("DELETE", _path(kind, namespace, name), params={"propagationPolicy": "Background"})
+        said = self.send("DELETE", _path(kind, namespace, name), params={"propagationPolicy": "Background"})
         assert said.accepted or said.code == 404, said
 
     def token(self, account: str, namespace: str) -> str:
         """A token of a service account, for two hours."""
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
-        said = self._send("POST", f"{_path('ServiceAccount', namespace, account)}/token", json=asked)
+        said = self.send("POST", f"{_path('ServiceAccount', namespace, account)}/token", json=asked)
         assert said.accepted, said
         return str(said.body["status"]["token"])
 
@@ -139,14 +153,24 @@ class Api:
         """Give a pod its node, as a scheduler does."""
         meta, target = {"name": pod, "namespace": namespace}, {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
-        said = self._send("POST", f"{_path('Pod', namespace, pod)}/binding", json=body)
+        said = self.send("POST", f"{_path('Pod', namespace, pod)}/binding", json=body)
         assert said.accepted, said
 
     def text(self, path: str) -> str:
         """Any path of the API server, as it is."""
         return self.client.get(f"/{path}").text
 
-    def _send(self, method: str, path: str, **more: Any) -> Said:
+    def resource(self, word: str, namespace: str = "", *places: str) -> str:
+        """The path of a resource by its kind, plural or short name; in these groups, or in those that tests use."""
+        for place in places or _SERVED:
+            for one in _resources(self.client, place):
+                if word in (one["kind"], one["name"], one.get("singularName"), *one.get("shortNames", ())):
+                    within = ("namespaces", namespace or "default") if one["namespaced"] else ()
+                    return "/".join(("", place, *within, one["name"]))
+        raise AssertionError(f"{word}: nothing of that name is served at {', '.join(places or _SERVED)}")
+
+    def send(self, method: str, path: str, **more: Any) -> Said:
+        """Any request."""
         headers = [*more.pop("headers", {}).items(), *([("Impersonate-User", self.user)] if self.user else [])]
         headers += [("Impersonate-Group", group) for group in self.groups]
         answer = self.client.request(method, path, headers=headers, **more)

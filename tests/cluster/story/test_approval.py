@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -15,6 +13,7 @@ from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import JANE, World, conditions, may_approve, phase_of, word
+from tests.support.programs import Ran, inquest
 
 pytestmark = pytest.mark.xdist_group("story-approval")
 REAL = True
@@ -74,20 +73,19 @@ def test_what_a_member_of_a_group_approves_is_done_once(world: World, request_: 
     told = _approved_by_command(world, request_, "grace", *ONCALL)
 
     assert refused.code == 403
-    assert (told.returncode, "Approved by grace, taken up" in told.stdout) == (0, True), told.stderr
+    assert (told.code, "Approved by grace, taken up" in told.out) == (0, True), told.err
     assert phase_of(world.case_of(request_, "Executing", "Failed")) == "Executing"
     used = world.reaches("RemediationApprovalRequest", request_, "Approved")
     assert used["status"]["decidedBy"] == "grace"
     assert set(ONCALL) < set(used["spec"]["deciderIdentity"]["groups"])
 
 
-def _approved_by_command(world: World, request: Object, user: str, *groups: str) -> subprocess.CompletedProcess[str]:
+def _approved_by_command(world: World, request: Object, user: str, *groups: str) -> Ran:
     """The product's own command, which waits for the operator."""
     place = [f"--kubeconfig={world.kubectl.kubeconfig}", f"--namespace={world.namespace}", f"--as={user}"]
     place += [f"--as-group={group}" for group in groups]
     asked = ["approve", str(request["metadata"]["name"]), "--yes", "--timeout=120s", *place]
-    command = [sys.executable, "-m", "inquest.cli.main", *asked]
-    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    return inquest(*asked)
 
 
 def test_an_approval_by_a_group_that_has_lost_the_right_is_not_used(world: World, request_: Object) -> None:
@@ -220,8 +218,8 @@ def test_an_approval_that_the_target_has_outrun_is_on_record_with_what_differs(w
     assert told["approved_digest"] == bound
     assert told["found_digest"].startswith("sha256:")
     assert told["found_digest"] != bound
-    status, said = world.operator.command("audit", "verify")
-    assert (status, said.rpartition(": ")[2]) == (0, "all hold\n")
+    ran = world.operator.command("audit", "verify")
+    assert (ran.code, ran.out.rpartition(": ")[2]) == (0, "all hold\n")
 
 
 def test_another_target_under_the_same_name_makes_the_request_void(world: World, request_: Object) -> None:

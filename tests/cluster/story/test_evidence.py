@@ -7,8 +7,6 @@ import json
 import os
 import socket
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +26,7 @@ from tests.cluster.kube import Answer, Cluster, Kubectl, eventually
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, conditions
+from tests.support.programs import inquest
 
 pytestmark = pytest.mark.xdist_group("story-evidence")
 REAL = True
@@ -103,10 +102,8 @@ class Person:
 
     def inquest(self, *words: str, world: World) -> Answer:
         """The command, from outside the cluster, with no settings."""
-        command = [sys.executable, "-m", "inquest.cli.main", *words]
-        command += [f"--kubeconfig={self.kubeconfig}", f"--namespace={world.namespace}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, env=dict(os.environ))
-        return Answer(done.returncode, done.stdout, done.stderr)
+        done = inquest(*words, f"--kubeconfig={self.kubeconfig}", f"--namespace={world.namespace}")
+        return Answer(done.code, done.out, done.err)
 
 
 def place(world: World, case: str, below: str = "") -> str:
@@ -150,7 +147,7 @@ def person(cluster: Cluster, world: World, name: str) -> Person:
     cluster_name = f"story-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
     kubeconfig = local.person(name, name=cluster_name)
     found = Person(kubeconfig, Kubectl(cluster.kubectl.program, kubeconfig))
-    world.kubectl("create", "rolebinding", f"viewer-{name}", "--clusterrole=view", f"--user={name}")
+    world.kubectl.bind(f"viewer-{name}", ("ClusterRole", "view"), ("User", f"{name}"))
     eventually(lambda: found.kubectl.within(world.namespace).may("get", "cases.evidence.inquest.dev"), what="may view")
     eventually(lambda: found.kubectl.within(world.namespace).may("list", "pods"), what="may view pods")
     return found

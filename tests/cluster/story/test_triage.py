@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import groupby
@@ -16,6 +14,7 @@ from tests.cluster.kube import Cluster
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, conditions, phase_of, word
+from tests.support.programs import inquest
 
 pytestmark = pytest.mark.xdist_group("story-triage")
 REAL = True
@@ -401,10 +400,9 @@ def test_a_person_who_asks_again_is_answered_again(world: World) -> None:
     small = world.triaged(world.handed_on(message="again"), "Ignored", "Blocked", "Accepted")
 
     asked = ["investigate", "deploy/shop", "-m", "again", "--name", "again", f"--namespace={world.namespace}"]
-    command = [sys.executable, "-m", "inquest.cli.main", *asked, f"--kubeconfig={world.kubectl.kubeconfig}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, stdin=-3)
+    done = inquest(*asked, f"--kubeconfig={world.kubectl.kubeconfig}")
 
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     second = world.triaged(
         {"metadata": {"name": "again", "namespace": world.namespace}}, "Accepted", "Ignored", "Blocked"
     )
