@@ -48,6 +48,7 @@ _PLACES: Final = {
 _SERVED: Final = (
     *(_OURS, "api/v1", "apis/apps/v1", "apis/batch/v1", "apis/rbac.authorization.k8s.io/v1"),
     *("apis/coordination.k8s.io/v1", "apis/admissionregistration.k8s.io/v1", "apis/apiextensions.k8s.io/v1"),
+    "apis/policy/v1",
 )
 
 

@@ -246,7 +246,8 @@ def test_another_target_under_the_same_name_makes_the_request_void(world: World,
 
 def test_a_target_that_is_gone_makes_the_request_void(world: World, request_: Object) -> None:
     """FA-26; one that has another name now is gone too."""
-    world.kubectl("delete", "deployment", "shop", "--wait")
+    world.api.delete("Deployment", "shop", world.namespace)
+    world.until(lambda: world.api.find("Deployment", "shop", world.namespace) is None, "it is gone")
     world.touch("Investigation", world.case_of(request_, "AwaitingApproval", "Failed"))
 
     case = world.case_of(request_, "Failed")

@@ -6,7 +6,6 @@ No character of Unicode, no half of one and no length may keep a status from arr
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -14,9 +13,9 @@ from uuid import uuid4
 import pytest
 
 from hack.cluster import local
-from tests.cluster.hostile.kubelet import Kubelet, binding, kubelet
-from tests.cluster.kube import Cluster
-from tests.cluster.story.api import Object
+from tests.cluster.control_plane import cluster_name
+from tests.cluster.hostile.kubelet import bind, kubelet
+from tests.cluster.story.api import Api, Object
 from tests.cluster.story.process import now
 from tests.cluster.story.world import World, conditions, phase_of
 
@@ -33,17 +32,17 @@ LONG = 700_000
 
 
 @pytest.fixture(scope="module")
-def logs(cluster: Cluster) -> Iterator[Kubelet]:
-    """Where pods' logs come from."""
-    found = local.find(name=f"story-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}")
+def logs(api: Api) -> Iterator[dict[str, str]]:
+    """What pods say, by namespace."""
+    found = local.find(name=cluster_name())
     assert found is not None
-    with kubelet(cluster, found.certificate_authority.parent) as serving:
-        yield serving
+    with kubelet(api, found.certificate_authority.parent) as said:
+        yield said
 
 
 def sent(world: World, body: Object) -> Object:
     """Created from bytes: half a character goes as the escape that a client would send."""
-    said = world.api._send("POST", _place(body), content=_bytes(body), headers={"content-type": "application/json"})
+    said = world.api.send("POST", _place(body), content=_bytes(body), headers={"content-type": "application/json"})
     assert said.accepted, said
     return said.body
 
@@ -71,12 +70,12 @@ def deployed(world: World, odd: str) -> None:
     sent(world, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
 
 
-def happened(world: World, logs: Kubelet, odd: str) -> None:
+def happened(world: World, logs: dict[str, str], odd: str) -> None:
     """It is killed again and again, and log, event and both messages of its container hold the text."""
     pod, at = world.pod(), now()
     plain = odd.encode(errors="replace").decode()
-    logs.logs[world.namespace] = f"starting\n{plain}\n{json.dumps({'msg': odd, 'level': 'error'})}\nfatal: {plain}\n"
-    assert world.kubectl.create(binding(pod)).accepted
+    logs[world.namespace] = f"starting\n{plain}\n{json.dumps({'msg': odd, 'level': 'error'})}\nfatal: {plain}\n"
+    bind(world.api, pod)
     ended = {"reason": "OOMKilled", "exitCode": 137, "startedAt": at, "finishedAt": at, "message": plain[:10_000]}
     waits = {"waiting": {"reason": "CrashLoopBackOff", "message": plain[:10_000]}}
     world.fare(pod, waits, last={"terminated": ended}, restarts=4)
@@ -102,7 +101,7 @@ def signalled(world: World, odd: str) -> Object:
     ids=["every kind", "halves", "long"],
 )
 def test_the_status_arrives_whatever_stands_in_the_cluster_and_in_what_people_say(
-    world: World, logs: Kubelet, odd: str
+    world: World, logs: dict[str, str], odd: str
 ) -> None:
     deployed(world, odd)
     happened(world, logs, odd)

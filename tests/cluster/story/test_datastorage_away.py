@@ -23,7 +23,6 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import SECONDS, World, conditions, word
 
 pytestmark = [pytest.mark.xdist_group("story-datastorage-away"), pytest.mark.timeout(900)]
-REAL = True
 
 PORT = own_port()
 URL = f"http://127.0.0.1:{PORT}"

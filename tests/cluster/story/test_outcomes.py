@@ -10,7 +10,6 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import ENDED, World, age, conditions, now, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-outcomes")
-REAL = True
 
 
 def test_a_container_killed_for_memory_leads_to_a_request_for_a_higher_limit(world: World) -> None:
@@ -54,7 +53,7 @@ def test_an_image_that_cannot_be_pulled_is_rolled_back(world: World) -> None:
     world.deployment(image="registry.example/shop:1.0")
     world.heal()
     old = world.pod()["metadata"]["name"]
-    world.kubectl("set", "image", "deployment/shop", "app=registry.example/shop:2.0")
+    world.give(image="registry.example/shop:2.0")
     world.until(lambda: len(world.pods()) == 2, "the pod of the new revision")
     world.miss_image(next(pod for pod in world.pods() if pod["metadata"]["name"] != old))
 

@@ -17,7 +17,6 @@ from tests.cluster.story.world import World, conditions, phase_of, word
 from tests.support.programs import inquest
 
 pytestmark = pytest.mark.xdist_group("story-triage")
-REAL = True
 
 
 def test_an_accepted_signal_opens_a_case_with_pinned_content_and_owner(world: World) -> None:
@@ -197,6 +196,10 @@ SECRETIVE = {"inquest.dev/team": "treasury", "inquest.dev/business-unit": "vault
 
 def asked_about(cluster: Cluster, namespace: str) -> list[str]:
     """What accounts asked the API server about a namespace, by its audit log."""
+    if cluster.memory is not None:
+        theirs = [one for one in cluster.memory.calls if "inquest" in one.user]
+        calls = [one for one in theirs if namespace in (one.namespace, one.name)]
+        return [f"{one.verb} {one.resource} {one.name}" for one in calls]
     lines = (cluster.kubeconfig.parents[1] / "audit" / "requests.log").read_text().splitlines()
     found = (json.loads(line) for line in lines if f'"{namespace}"' in line)
     refs = ((one["verb"], one.get("objectRef") or {}) for one in found if "inquest" in one["user"]["username"])
@@ -249,7 +252,7 @@ def test_who_asks_about_another_namespace_learns_nothing_of_it(inhabit: Inhabit,
         text for text in (uid, "treasury", "vault", "Staging", "rootOwner", "fingerprint") if text in everything
     ]
     assert asked_about(cluster, bank.namespace)[before:] == []
-    bank.kubectl("delete", "node", node)
+    bank.api.delete("Node", node)
     bank.triaged(bank.signal(), "Accepted")
     assert asked_about(cluster, bank.namespace)[before:] != [], "the log would show it"
 

@@ -19,7 +19,6 @@ from tests.support.crash.points import Point
 from tests.support.programs import run_operator
 
 pytestmark = pytest.mark.xdist_group("story-undo")
-REAL = True
 
 RAISE, BACK = "increase-memory-limit", "rollback-deployment"
 

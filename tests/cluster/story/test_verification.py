@@ -13,7 +13,6 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import word
 
 pytestmark = pytest.mark.xdist_group("story-verification")
-REAL = True
 
 PORT = servers.free_port()
 SETTINGS = {"alertmanager": {"url": f"http://127.0.0.1:{PORT}"}}

@@ -58,8 +58,12 @@ class World:
 
     def give_memory(self, limit: str, name: str = "shop") -> None:
         """A person raises, or lowers, what the container of a Deployment may have."""
+        self.give(name, resources={"limits": {"memory": limit}})
+
+    def give(self, name: str = "shop", **fields: Any) -> None:
+        """A person changes the container of a Deployment."""
         containers = self.api.get("Deployment", name, self.namespace)["spec"]["template"]["spec"]["containers"]
-        containers[0]["resources"] = {"limits": {"memory": limit}}
+        containers[0] |= fields
         change = {"spec": {"template": {"spec": {"containers": containers}}}}
         self.api.change("Deployment", name, self.namespace, change)
 

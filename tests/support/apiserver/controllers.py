@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import threading
 import uuid
 from typing import Any, Final
 
@@ -30,6 +31,10 @@ POD: Final[Object] = {
     "enableServiceLinks": True,
 }
 """What the API server and its admission write into every pod."""
+GIVEN_UP: Final[Object] = {"reason": "BackoffLimitExceeded", "message": "Job has reached its backoff limit"}
+EXCEEDED: Final[Object] = {"reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}
+SOON: Final = 60
+"""Seconds; a Job whose deadline is later is not waited for: no test lives so long."""
 ROOT_CA: Final = "kube-root-ca.crt"
 HASH: Final = "pod-template-hash"
 
@@ -174,6 +179,11 @@ class Controllers:
 
     def _start(self, job: Object) -> None:
         meta = job["metadata"]
+        deadline = job["spec"].get("activeDeadlineSeconds", SOON)
+        if deadline < SOON:
+            timer = threading.Timer(deadline, self._exceeded, (meta["namespace"], meta["name"], meta["uid"]))
+            timer.daemon = True
+            timer.start()
         if job.get("status") or job["spec"].get("suspend") or self._pods_of(job):
             return
         template = copy.deepcopy(job["spec"]["template"])
@@ -187,7 +197,9 @@ class Controllers:
         place = pod["metadata"]["namespace"]
         for ref in pod["metadata"].get("ownerReferences") or ():
             if ref["kind"] == "Job" and (job := self._store.find(self._jobs, place, ref["name"])):
-                self._ended(job, (pod.get("status") or {}).get("phase", ""))
+                phase = (pod.get("status") or {}).get("phase", "")
+                if phase in ("Succeeded", "Failed"):
+                    self._end(job, {} if phase == "Succeeded" else GIVEN_UP)
             if ref["kind"] == "ReplicaSet" and (held := self._store.find(self._sets, place, ref["name"])):
                 self._of_set(held, is_ready=_is_ready(pod))
 
@@ -199,15 +211,19 @@ class Controllers:
             elif found is not None:
                 self._count(found)
 
-    def _ended(self, job: Object, phase: str) -> None:
-        if phase not in ("Succeeded", "Failed") or (job.get("status") or {}).get("conditions"):
+    def _exceeded(self, namespace: str, name: str, uid: str) -> None:
+        with self._store.lock:
+            job = self._store.find(self._jobs, namespace, name)
+            if job is not None and job["metadata"]["uid"] == uid:
+                self._end(job, EXCEEDED)
+
+    def _end(self, job: Object, failure: Object) -> None:
+        """`failure`: reason and message, empty where it has succeeded."""
+        if (job.get("status") or {}).get("conditions"):
             return
-        at, is_well = now_text(), phase == "Succeeded"
-        word = "Complete" if is_well else "Failed"
-        condition = {"type": word, "status": "True", "lastTransitionTime": at, "lastProbeTime": at}
-        condition |= (
-            {} if is_well else {"reason": "BackoffLimitExceeded", "message": "Job has reached its backoff limit"}
-        )
+        at, is_well = now_text(), not failure
+        condition = {"type": "Complete" if is_well else "Failed", "status": "True"}
+        condition |= {"lastTransitionTime": at, "lastProbeTime": at, **failure}
         status = {"startTime": job["metadata"]["creationTimestamp"], "conditions": [condition], "ready": 0}
         status |= {"succeeded": 1, "completionTime": at} if is_well else {"failed": 1}
         self._tell(self._jobs, job, status)
