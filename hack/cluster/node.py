@@ -272,6 +272,7 @@ def _kubelet_settings(site: Site, resolver: Path) -> dict[str, object]:
         "clusterDomain": "cluster.local",
         "volumePluginDir": "/var/lib/kubelet/plugins/volume",
         "nodeStatusUpdateFrequency": "5s",
+        "syncFrequency": "10s",
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -11,8 +12,13 @@ from inquest.api.base import Resource
 from inquest.api.registry import KINDS
 
 
+@cache
+def page() -> str:
+    return resources_page()
+
+
 def chapters() -> dict[str, str]:
-    _, *found = resources_page().split("\n## ")
+    _, *found = page().split("\n## ")
     return {text.partition("\n")[0]: text for text in found}
 
 
@@ -24,24 +30,25 @@ def paths(model: type[Resource], part: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("model", [entry.model for entry in KINDS])
 def test_every_field_of_a_spec_and_a_status_has_a_row(model: type[Resource]) -> None:
-    page = chapters()[model.__name__]
+    chapter = chapters()[model.__name__]
 
-    assert [path for part in ("spec", "status") for path in paths(model, part) if f"| {path} |" not in page] == []
+    assert [path for part in ("spec", "status") for path in paths(model, part) if f"| {path} |" not in chapter] == []
 
 
 def test_no_row_is_without_a_type_or_a_meaning() -> None:
-    rows = [line.split(" | ") for line in resources_page().splitlines() if line.startswith(("| `spec", "| `status"))]
+    rows = [line.split(" | ") for line in page().splitlines() if line.startswith(("| `spec", "| `status"))]
 
     assert len(rows) > 600
     assert [row for row in rows if not all(cell.strip(" |") for cell in row)] == []
 
 
 def test_a_default_a_bound_and_a_required_field_are_said() -> None:
-    page = chapters()["Signal"]
+    chapter = chapters()["Signal"]
 
-    assert "| `spec.mode` | `Reactive`, `Proactive` | `Reactive` |" in page
-    assert "(not empty; at most 253 characters)" in page
+    assert "| `spec.mode` | `Reactive`, `Proactive` | `Reactive` |" in chapter
+    assert "(not empty; at most 253 characters)" in chapter
     assert (
-        "| `spec.severity` | `critical`, `high`, `medium`, `warning`, `low`, `info`, `unknown` | *required* |" in page
+        "| `spec.severity` | `critical`, `high`, `medium`, `warning`, `low`, `info`, `unknown` | *required* |"
+        in chapter
     )
-    assert "- spec.target is fixed at creation\n" in page
+    assert "- spec.target is fixed at creation\n" in chapter

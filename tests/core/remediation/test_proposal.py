@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,7 @@ POLICY_HASH = "sha256:" + "9" * 64
 UID = "11111111-1111-4111-8111-111111111111"
 
 
+@cache
 def catalogue_workflow(name: str) -> RemediationWorkflow:
     documents = yaml.safe_load_all((CATALOGUE / f"{name}.yaml").read_text())
     return next(RemediationWorkflow.model_validate(one) for one in documents if one["kind"] == "RemediationWorkflow")

@@ -38,16 +38,9 @@ def read(kind: str) -> list[dict[str, object]]:
     return list(json.loads(answer.stdout)["items"])
 
 
-@pytest.mark.parametrize(
-    ("model", "run", "turns"),
-    [
-        pytest.param("none", "helm", 0, id="without a model"),
-        pytest.param("scripted", "helm", 7, id="with a model"),
-        pytest.param("none", "host", 0, id="beside the cluster"),
-    ],
-)
-def test_a_killed_workload_ends_diagnosed_approved_and_mended(model: str, run: str, turns: int) -> None:
-    told = demo("--model", model, "--run", run, "--approve", "yes")
+def test_a_killed_workload_ends_diagnosed_approved_and_mended_by_an_operator_beside_the_cluster() -> None:
+    """With a scripted model; installed by Helm, with it and without, CI plays the demo itself."""
+    told = demo("--model", "scripted", "--run", "host", "--approve", "yes")
 
     assert told.returncode == 0, told.stdout[-3000:] + told.stderr[-3000:]
     (investigation,) = read("investigations.inquest.dev")
@@ -55,7 +48,7 @@ def test_a_killed_workload_ends_diagnosed_approved_and_mended(model: str, run: s
     assert isinstance(status, dict)
     assert (status["phase"], status["outcome"], status["resolution"]) == ("Completed", "WorkflowSelected", "Remediated")
     assert status["approval"]["state"] == "Approved"
-    assert status["usage"].get("turns", 0) == turns
+    assert status["usage"]["turns"] == 7
     supported = [claim for claim in status["claims"] if claim["verdict"] == "Supported"]
     known = {item["id"] for item in status["evidence"]}
     assert supported

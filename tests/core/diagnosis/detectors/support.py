@@ -21,7 +21,7 @@ CASES = Path(__file__).parent / "cases"
 
 def cases(name: str) -> dict[str, dict[str, Any]]:
     """Sentence → case of one file; keys that start with a dot are anchors only."""
-    found = yaml.safe_load((CASES / f"{name}.yaml").read_text())
+    found = yaml.load((CASES / f"{name}.yaml").read_text(), yaml.CSafeLoader)
     return {sentence: case for sentence, case in found.items() if not sentence.startswith(".")}
 
 
