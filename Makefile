@@ -63,8 +63,13 @@ golden: install ## Everything that comes out of every recorded case is what came
 	$(BIN)/python -m hack.golden $(if $(filter yes,$(WRITE)),,--check)
 
 .PHONY: ranges
-ranges: install ## What a model reads of each kind of tool result stays within benchmarks/ranges.yaml
+ranges: install ## What a model reads of each tool, and what a case asks of the API server, stay within benchmarks/ranges.yaml
 	$(BIN)/python -m benchmarks.tokens --check
+	$(BIN)/python -m benchmarks.requests --check
+
+.PHONY: count
+count: install ## Requests of a case to the API server, by verb and kind and by the line of code that asks (half a minute)
+	$(BIN)/python -m benchmarks.requests
 
 .PHONY: opa
 opa: install ## Build OPA for `inquest policy test`, which finds it

@@ -6,7 +6,6 @@ The same call on the same case gives the same text, so each figure is exact, and
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -15,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from benchmarks.ranges import Section
 from benchmarks.report import Row
 from inquest.adapters.playbooks.reader import read_library
 from inquest.core.llm.conversation import ToolRun
@@ -32,8 +30,7 @@ from inquest.replay.cluster import RecordedCluster
 from inquest.replay.metrics import RecordedMetrics
 
 SCENARIOS: Final = Path(__file__).resolve().parents[1] / "tests" / "scenarios"
-RANGES: Final = Path(__file__).with_name("ranges.yaml")
-ABOVE: Final = 1.05
+RANGES: Final = Section("tool results", "characters", 1.05)
 """Limit of tokens and bytes over their mean (reliability, section 15.2)."""
 
 
@@ -91,62 +88,12 @@ def counted() -> dict[str, int]:
     return {asked.tool: len(asyncio.run(_shown(asked))) for asked in INPUTS}
 
 
-def ranges() -> Mapping[str, Mapping[str, Any]]:
-    """What each may be, by tool."""
-    found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(RANGES.read_text())["tool results"]
-    return found
-
-
 def rows() -> Iterator[Row]:
     """Each figure beside its limit."""
-    limits = ranges()
+    limits = RANGES.limits()
     for tool, characters in counted().items():
         yield Row(tool, characters, "characters", limits[tool]["limit"])
 
 
-def above(figures: Mapping[str, int], limits: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A line for each figure that is above its limit, and for each that only one side knows."""
-    unknown = [f"{tool}: stands on one side only" for tool in sorted(figures.keys() ^ limits.keys())]
-    known = [tool for tool in figures if tool in limits]
-    return unknown + [
-        f"{tool}: {figures[tool]} characters, limit {limits[tool]['limit']}"
-        for tool in known
-        if figures[tool] > limits[tool]["limit"]
-    ]
-
-
-def _calibrated(figures: Mapping[str, int], commit: str) -> str:
-    found = {
-        tool: {
-            "unit": "characters",
-            "kind": "count",
-            "mean": figure,
-            "limit": int(figure * ABOVE),
-            "runs": 1,
-            "commit": commit,
-        }
-        for tool, figure in figures.items()
-    }
-    head = "# What a model reads of each kind of tool result, and what it may be: mean + 5 %. One run is enough.\n"
-    return head + yaml.safe_dump({"tool results": found}, sort_keys=False)
-
-
-def main() -> int:
-    """Check, or write anew after a change on purpose."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tokens")
-    parser.add_argument("--check", action="store_true", help="fail where a figure is above its limit")
-    parser.add_argument("--calibrate", metavar="COMMIT", help="write the ranges anew, measured at this commit")
-    options = parser.parse_args()
-    figures = counted()
-    if options.calibrate:
-        RANGES.write_text(_calibrated(figures, options.calibrate))
-    for tool, figure in figures.items():
-        print(f"{figure:>8}  {tool}")
-    faults = above(figures, ranges()) if options.check else []
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    return 1 if faults else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(RANGES.main("python -m benchmarks.tokens", counted()))

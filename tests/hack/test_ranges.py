@@ -1,33 +1,37 @@
-"""The ranges of what a model reads: mean and 5 %, for one call of each kind."""
+"""The ranges of what is counted: a mean and some percent, for one call of each kind of tool and for a whole case."""
 
 from __future__ import annotations
 
-from benchmarks.tokens import ABOVE, INPUTS, above, ranges
+import pytest
+
+from benchmarks import requests, tokens
+from benchmarks.ranges import Section
+from benchmarks.tokens import INPUTS
 from inquest.gather.tools.toolset import READ, STACK
+
+LIMITS = {"kubectl_get": {"limit": 100}, "kubectl_logs": {"limit": 100}}
 
 
 def test_each_kind_of_result_has_one_range() -> None:
     kinds = [asked.tool for asked in INPUTS]
 
     assert len(kinds) == len(set(kinds)) == 12
-    assert kinds == list(ranges())
+    assert kinds == list(tokens.RANGES.limits())
     assert set(kinds) <= {tool.name for tool in (*READ, *STACK)}
 
 
-def test_a_limit_is_the_mean_and_five_percent() -> None:
-    assert all(one["limit"] == int(one["mean"] * ABOVE) for one in ranges().values())
+@pytest.mark.parametrize("section", [tokens.RANGES, requests.RANGES], ids=lambda section: section.name)
+def test_a_limit_is_the_mean_and_some_percent(section: Section) -> None:
+    assert all(one["limit"] == int(one["mean"] * section.above) for one in section.limits().values())
 
 
 def test_a_figure_above_its_limit_is_named() -> None:
-    limits = {"kubectl_get": {"limit": 100}, "kubectl_logs": {"limit": 100}}
+    faults = tokens.RANGES.faults({"kubectl_get": 100, "kubectl_logs": 101}, LIMITS)
 
-    assert above({"kubectl_get": 100, "kubectl_logs": 101}, limits) == ["kubectl_logs: 101 characters, limit 100"]
+    assert list(faults) == ["kubectl_logs: 101 characters, limit 100"]
 
 
 def test_a_figure_that_only_one_side_knows_is_named() -> None:
-    limits = {"kubectl_get": {"limit": 100}}
+    faults = tokens.RANGES.faults({"kubectl_logs": 1, "other": 1}, {"kubectl_get": {"limit": 1}, **LIMITS})
 
-    assert above({"kubectl_logs": 1}, limits) == [
-        "kubectl_get: stands on one side only",
-        "kubectl_logs: stands on one side only",
-    ]
+    assert list(faults) == ["kubectl_get: stands on one side only", "other: stands on one side only"]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.faults.crash.scene import play
 from tests.support.crash.oracle import Object, ending, violations
 from tests.support.crash.points import Call, calls_of
+from tests.support.scene import play
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import pytest
 from hack.scripted_model.script import Script
 from hack.scripted_model.server import serve
 from tests.faults.crash.conftest import Undisturbed
-from tests.faults.crash.scene import play
 from tests.support.crash.oracle import differences, ending, violations
 from tests.support.crash.points import Point
+from tests.support.scene import play
 
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(900)]
 

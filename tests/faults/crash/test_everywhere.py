@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.crash.conftest import Undisturbed
-from tests.faults.crash.scene import play
 from tests.support.crash.oracle import differences, double_effects, ending, is_lost, violations
 from tests.support.crash.points import Point, everywhere
+from tests.support.scene import play
 
 HOURS = 6 * 3600
 AT_ONCE = 4

@@ -17,6 +17,7 @@ from tests.cluster.memory import in_memory
 from tests.cluster.story.api import Object, opened, with_token
 from tests.cluster.story.process import Operator, now
 from tests.cluster.story.world import World, conditions, inhabited, phase_of
+from tests.support.apiserver.server import ApiServer
 from tests.support.apiserver.store import Change
 from tests.support.crash.operator import run_armed
 from tests.support.crash.oracle import TERMINAL, Seen
@@ -144,10 +145,11 @@ class Case:
 class Scene:
     """Cases and their operator."""
 
+    server: ApiServer
     operator: Operator
     cases: list[Case]
     """The first is the one that may kill it."""
-    point: Point
+    point: Point = COUNT_ONLY
     every_time: bool = False
     """The case goes on killing it."""
 
@@ -160,7 +162,7 @@ class Scene:
         """The operator dies at this point the next time that it runs."""
         self.operator.run, self.operator.environment = run_armed, point.environment(self.log)
 
-    def drive(self, later: Sequence[Case]) -> int:
+    def drive(self, later: Sequence[Case] = ()) -> int:
         """All cases to their end; those that come later are told at the first death. How often the operator died."""
         deaths, end = 0, time.monotonic() + SECONDS
         while not all(case.is_over() for case in self.cases) and time.monotonic() < end:
@@ -198,9 +200,9 @@ def play(
 
     `beside`: another case, `elder` or `later` than the one that kills.
     """
-    with _scene(folder, point, 2 if beside else 1, settings) as scene:
+    with scene_of(folder, 2 if beside else 1, **settings) as scene:
         killer, others = scene.cases[0], scene.cases[1:]
-        scene.every_time = every_time
+        scene.point, scene.every_time = point, every_time
         scene.arm(point)
         scene.operator.launch()
         for case in others if beside == "elder" else ():
@@ -215,7 +217,8 @@ def play(
 
 
 @contextmanager
-def _scene(folder: Path, point: Point, count: int, settings: dict[str, Any]) -> Iterator[Scene]:
+def scene_of(folder: Path, count: int = 1, **settings: Any) -> Iterator[Scene]:
+    """So many cases on a server of their own; nothing has been told, and the operator does not run."""
     with in_memory(folder) as cluster, opened(cluster.kubeconfig) as api, ExitStack() as worlds:
         changes: list[Change] = []
         assert cluster.memory is not None
@@ -227,7 +230,7 @@ def _scene(folder: Path, point: Point, count: int, settings: dict[str, Any]) -> 
         for world in made:
             world.broken()
         try:
-            yield Scene(operator, [Case(world, changes) for world in made], point)
+            yield Scene(cluster.memory, operator, [Case(world, changes) for world in made])
         finally:
             operator.stop()
 
