@@ -43,7 +43,7 @@ lint: install ## Format and lint rules, spelling
 
 .PHONY: types
 types: install ## mypy, strict
-	$(BIN)/mypy src hack
+	$(BIN)/mypy src hack tests benchmarks
 
 .PHONY: layers
 layers: install ## Who may import whom

@@ -94,7 +94,7 @@ def test_the_api_server_accepts_every_object_and_pod_security_every_pod(site: Si
 
     text = yaml.safe_dump_all(map(placed, objects))
     site.kubectl("apply", "--dry-run=server", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
-    answers = [site.kubectl.within(NAMESPACE).create(pod, "--dry-run=server") for pod in pods]
+    answers = [site.kubectl.within(NAMESPACE).create(pod, dry=True) for pod in pods]
 
     assert [answer.err for answer in answers if not answer.accepted] == []
 

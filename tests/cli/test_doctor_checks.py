@@ -379,7 +379,9 @@ JANE, SRE = {"kind": "User", "name": "jane"}, {"kind": "Group", "name": "sre"}
 
 
 def bound(*rights: Bound) -> Callable[[Installation], Installation]:
-    roles, bindings, wide = [], [], []
+    roles: list[Any] = []
+    bindings: list[Any] = []
+    wide: list[Any] = []
     for number, (rule, namespace, subject) in enumerate(rights):
         roles.append({"metadata": meta(f"role-{number}"), "rules": [rule]})
         place = bindings if namespace else wide

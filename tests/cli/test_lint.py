@@ -140,7 +140,7 @@ def test_a_rule_that_fails_on_a_whole_object_is_no_silence(linted: Linted, monke
     def broken(*_: object) -> Iterator[LintFault]:
         raise KeyError("a fault of ours")
 
-    monkeypatch.setitem(RULES, "RemediationWorkflow", (broken,))  # type: ignore[misc,arg-type]
+    monkeypatch.setitem(RULES, "RemediationWorkflow", (broken,))
 
     with pytest.raises(KeyError):
         linted(WORKFLOW)

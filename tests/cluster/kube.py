@@ -125,7 +125,7 @@ class Kubectl:
     def bind(self, name: str, role: tuple[str, str], subject: tuple[str, str]) -> None:
         """A RoleBinding: kind and name of the role, kind and name of who gets it."""
         group = "rbac.authorization.k8s.io"
-        body = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": {"name": name}}
+        body: Object = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": {"name": name}}
         body |= {"roleRef": {"apiGroup": group, "kind": role[0], "name": role[1]}}
         body |= {"subjects": [{"apiGroup": group, "kind": subject[0], "name": subject[1]}]}
         answer = self.create(body)

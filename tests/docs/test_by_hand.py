@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -57,7 +57,7 @@ class Reader:
     world: World
     """The namespace `shop`."""
 
-    def does(self, page: str, part: str, *, other_case: bool = False, **names: str) -> str:
+    def does(self, page: str, part: str, *, other_case: bool = False, **names: Any) -> str:
         return self.desk.does(page, part, other_case=other_case, **names)
 
     def name(self, kind: str, target: str, phase: str = "") -> str:
@@ -104,7 +104,8 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 def test_who_types_the_pages_comes_from_an_empty_cluster_to_a_verified_fix_and_its_trail(reader: Reader) -> None:
     _installs(reader)
     with _running(reader) as port:
-        said = reader.does(INSTALL, "curl -s", **{"8081": port})
+        names: dict[str, Any] = {"8081": port}
+        said = reader.does(INSTALL, "curl -s", **names)
         assert "[-]" not in said
         eventually(lambda: _is_registered(reader), what="the catalogue is registered")
         reader.does(INSTALL, "kubectl get rwf,at")
@@ -122,7 +123,8 @@ def _installs(reader: Reader) -> None:
     reader.desk.write_files_of(INSTALL)
     reader.does(INSTALL, "kubectl create namespace")
     reader.does(INSTALL, "kubectl apply --server-side")
-    reader.does(INSTALL, "IMAGE=registry.example", **{"sha256:...": f"sha256:{IMAGE}"})
+    digest: dict[str, Any] = {"sha256:...": f"sha256:{IMAGE}"}
+    reader.does(INSTALL, "IMAGE=registry.example", **digest)
     reader.does(INSTALL, "kubectl create rolebinding approver")
     reader.does(INSTALL, "umask 077")
     reader.does(DOOR, "kubectl create rolebinding alertmanager")
@@ -191,7 +193,7 @@ def _writes_a_workflow(reader: Reader) -> None:
 
 def _is_used(reader: Reader) -> bool:
     # Counted by a look after the one that registers the workflow.
-    return reader.object("ActionType", "extend-rollout-deadline").get("status", {}).get("activeWorkflows") == 1
+    return bool(reader.object("ActionType", "extend-rollout-deadline").get("status", {}).get("activeWorkflows") == 1)
 
 
 def _breaks_two_workloads_and_tells(reader: Reader) -> None:

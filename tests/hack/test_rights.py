@@ -58,7 +58,7 @@ def entry(verb: str = "get", resource: str = "pods", group: str = "", namespace:
     return replace(found, **changes)
 
 
-FORBIDDEN = {"code": 403, "decision": "forbid", "by": "", "message": "pods is forbidden"}
+FORBIDDEN: dict[str, Any] = {"code": 403, "decision": "forbid", "by": "", "message": "pods is forbidden"}
 
 
 def right(verb: str = "get", resource: str = "pods", **changes: Any) -> Right:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ async def test_a_conversation_that_is_too_long_is_known_as_such(engine: str, str
 async def test_garbage_ends_without_a_verdict(engine: str) -> None:
     async with connected(engine) as model:
         state = begin_conversation(Invocation.RCA, model="gemma", opening=QUESTION, tools=(GET,), seed="00")
-        replies = []
+        replies: list[Any] = []
         while not isinstance(move := next_move(state), Concluded):
             state = await _step(state, move, model, replies.append)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.replay.support import cluster, copied
 POD = "api-6d5f9c7b8-x2x4p"
 
 
-async def names(found: Cluster, word: str, namespace: str = "shop", **selectors: str) -> list[str]:
+async def names(found: Cluster, word: str, namespace: str = "shop", **selectors: Any) -> list[str]:
     listing = await found.list(await found.kind(word), namespace, **selectors)
     assert listing.complete
     return sorted(one["metadata"]["name"] for one in listing.items)

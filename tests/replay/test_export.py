@@ -318,6 +318,7 @@ def beside(kubeconfig: Path, database: str) -> dict[str, dict[str, str]]:
 
 
 async def written(settings: Settings, namespace: str, name: str, folder: Path) -> None:
+    assert settings.kubernetes.kubeconfig is not None
     async with Clients(from_kubeconfig(settings.kubernetes.kubeconfig), SystemClock()) as kube:
         export_case(await named_case(kube, settings, namespace, name), folder)
 

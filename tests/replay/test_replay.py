@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -47,7 +48,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     return status, said.out, said.err
 
 
-def lines(text: str) -> dict[str, dict[str, object]]:
+def lines(text: str) -> dict[str, dict[str, Any]]:
     return {one["case"]: one for one in map(json.loads, text.splitlines())}
 
 

@@ -28,13 +28,13 @@ AT = datetime(2026, 6, 5, tzinfo=UTC)
     ids=["a number", "named", "not named", "unknown, the most", "unknown, named", "an acronym", "an empty map"],
 )
 def test_people_are_required_by_environment(required: object, environment: Environment, people: int) -> None:
-    assert ApprovalSettings(required=required).required_in(environment) == people  # type: ignore[arg-type]
+    assert ApprovalSettings(required=required).required_in(environment) == people
 
 
 @pytest.mark.parametrize("required", [0, 6, {"production": 0}, {"Production": 2}, {"prod": 2}, "many"])
 def test_a_number_of_people_that_means_nothing_stops_the_start(required: object) -> None:
     with pytest.raises(ValidationError):
-        ApprovalSettings(required=required)  # type: ignore[arg-type]
+        ApprovalSettings(required=required)
 
 
 def test_the_environment_of_the_process_may_hold_the_map(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ async def test_an_error_is_in_the_span_by_class_and_never_by_text(
 
 async def ask(tool: str, /, *, content: bool = False, **arguments: Any) -> Any:
     cluster, clock = FakeCluster(objects=[pod()]), HandClock()
-    backends = Backends(cluster, Redactor([SECRET]), clock, None)  # type: ignore[arg-type]
+    backends = Backends(cluster, Redactor([SECRET]), clock, None)
     tools = ObservedTools(backends, Tracing(clock, Redactor([SECRET]), content))
     desk = ToolContext(backends, Scope("shop"))
     (result,) = await tools.batch(Invocation.RCA, (run_of(tool, **arguments),), desk)

@@ -33,7 +33,7 @@ async def test_another_right_does_not_bring_a_namespace_back() -> None:
     found.lose("shop", WORKFLOW, REFUSAL)
 
     await found.look(api_server(("signals", "shop"), ("signals", "cart")))
-    assert found.served == ("home", "cart")
+    assert set(found.served) == {"home", "cart"}
 
     await found.look(api_server(("remediationworkflows", "shop"), ("signals", "cart")))
     assert found.served == ("home", "shop", "cart")

@@ -77,7 +77,7 @@ async def test_a_source_that_is_away_is_not_a_figure_of_zero() -> None:
 
 
 async def test_one_query_that_is_wrong_takes_no_other_along(prometheus: Prometheus) -> None:
-    ports = gauges(metrics=prometheus, settings=Settings(effectiveness={"queries": {"cpu": "sum(rate(", "memory": ""}}))  # type: ignore[arg-type]
+    ports = gauges(metrics=prometheus, settings=Settings(effectiveness={"queries": {"cpu": "sum(rate(", "memory": ""}}))
 
     assert set(await read(ports)) == {"latency_p95", "error_rate", "throughput"}
 
@@ -121,7 +121,8 @@ def case_of(source: str = "Alertmanager", name: str = "CartDown", **labels: str)
 
 
 async def test_an_alert_that_fires_is_seen_until_it_is_over(alertmanager: Alertmanager, alertmanager_url: str) -> None:
-    ports, own = gauges(alerts=alertmanager), {"namespace": "shop", "deployment": "cart"}
+    own: dict[str, Any] = {"namespace": "shop", "deployment": "cart"}
+    ports = gauges(alerts=alertmanager)
     fires(alertmanager_url, alertname="CartDown", **own)
     fires(alertmanager_url, alertname="CartDown", namespace="other", deployment="cart")
     fires(alertmanager_url, alertname="CartDown", namespace="shop", deployment="checkout")
@@ -156,7 +157,7 @@ NOT_OF_THE_TARGET: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("labels", NOT_OF_THE_TARGET.values(), ids=NOT_OF_THE_TARGET.keys())
 async def test_an_alert_that_is_not_looked_for_where_it_is_has_not_ended(
-    alertmanager: Alertmanager, alertmanager_url: str, labels: dict[str, str]
+    alertmanager: Alertmanager, alertmanager_url: str, labels: dict[str, Any]
 ) -> None:
     ports = gauges(alerts=alertmanager)
     fires(alertmanager_url, alertname="Scraped", deployment="cart", **labels)

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -23,10 +24,10 @@ Answer = Callable[[httpx2.Request], httpx2.Response]
 FINE = {"status": "success", "data": [1], "warnings": ["slow"], "infos": ["old"]}
 
 
-async def asked(answer: Answer, **address: object) -> StackAnswer:
+async def asked(answer: Answer, **address: Any) -> StackAnswer:
     line = StackClient(
         "prometheus", StackAddress("http://metrics/base", **address), transport=httpx2.MockTransport(answer)
-    )  # type: ignore[arg-type]
+    )
     try:
         return await line.get("/api/v1/query", [("query", "up"), ("match[]", "a"), ("match[]", "b")], list)
     finally:

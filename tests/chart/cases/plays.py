@@ -123,8 +123,8 @@ class Team:
         spec = self.api.get(WORKFLOW, model, NAMESPACE)["spec"]
         name = f"{model}-{self.namespace}"
         labels = {**spec["labels"], "severity": [severity], "custom": {"team": self.namespace}}
-        body = {"apiVersion": "inquest.dev/v1alpha1", "kind": WORKFLOW, "metadata": {"name": name}}
-        body["metadata"]["namespace"] = NAMESPACE
+        meta = {"name": name, "namespace": NAMESPACE}
+        body = {"apiVersion": "inquest.dev/v1alpha1", "kind": WORKFLOW, "metadata": meta}
         self.api.create({**body, "spec": {**spec, "id": name, "labels": labels, **more}})
         self.registered(name, spec["version"])
         return name
@@ -135,7 +135,7 @@ class Team:
         def is_active() -> bool:
             found = self.api.get(WORKFLOW, name, NAMESPACE)
             seen = found["status"].get("observedGeneration") if "status" in found else None
-            return (
+            return bool(
                 found["spec"]["version"] == version
                 and seen == found["metadata"]["generation"]
                 and found["status"].get("registration") == "Active"

@@ -56,7 +56,7 @@ def use_the_rest(live: Release) -> None:
         alert(live, team, "firing")
         alert(live, team, "resolved")
         for kind, names in before.items():
-            eventually(lambda k=kind, n=names: not n <= there(live, k), what=f"old {kind} are gone", seconds=SECONDS)
+            eventually(lambda: not names <= there(live, kind), what=f"old {kind} are gone", seconds=SECONDS)  # noqa: B023 - at once
     team.kubectl("delete", "namespace", team.namespace, "--wait=false")
 
 

@@ -135,7 +135,7 @@ def test_a_decision_that_nobody_takes_up_is_no_success(
 
     ran = inquest("approve", "inv-checkout", "--yes", "--timeout=1s", user="jane")
 
-    assert ran.code == Exit.NOT_TAKEN_UP == 11
+    assert ran.code == int(Exit.NOT_TAKEN_UP) == 11
     assert f"Approved by jane, and not taken up within 1s; the case says: {held}" in ran.err
     assert "taken up" not in ran.out
     assert _decision(kubectl)["decision"] == "Approved", "it is on record all the same"

@@ -664,7 +664,7 @@ def _parts(name: str) -> tuple[Scene, Plant | None]:
     return ATTACKS[name].scene, ATTACKS[name].plant
 
 
-@pytest.mark.parametrize("name", sorted(ATTACKS, key=lambda name: ATTACKS[name].heavy))
+@pytest.mark.parametrize("name", sorted(ATTACKS, key=lambda name: ATTACKS[str(name)].heavy))
 def test_a_hostile_model_gets_nowhere(played: dict[str, Future[Played]], name: str) -> None:
     found = played[name].result()
     unharmed(found)

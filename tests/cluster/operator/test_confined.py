@@ -203,7 +203,7 @@ async def test_a_namespace_is_served_again_when_what_was_refused_is_allowed(
 
 
 def _binds_in(one: Json, confined: Confined) -> bool:
-    return one["kind"] == "RoleBinding" and one["metadata"].get("namespace") == confined.team
+    return bool(one["kind"] == "RoleBinding" and one["metadata"].get("namespace") == confined.team)
 
 
 async def test_whether_somebody_may_is_asked_inside_the_namespace(confined: Confined, cluster: Cluster) -> None:
@@ -250,7 +250,7 @@ async def test_it_is_rung_for_its_namespaces_and_for_jobs_where_workflows_run(
         await asyncio.to_thread(cluster.kubectl.within(confined.jobs).create, a_job())
         await asyncio.to_thread(cluster.kubectl.within(confined.home).create, a_lease())
         for kind, place in (("Signal", confined.home), ("Signal", confined.team), ("Job", confined.jobs)):
-            await rings.until(lambda ring, kind=kind, place=place: (ring.key.kind, ring.key.namespace) == (kind, place))
+            await rings.until(lambda ring: (ring.key.kind, ring.key.namespace) == (kind, place))  # noqa: B023 - at once
         await rings.until(lambda ring: ring.key.kind == LEASE.kind)
         assert bell.alive()
     finally:

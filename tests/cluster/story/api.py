@@ -17,6 +17,7 @@ import httpx2
 import yaml
 
 Object = dict[str, Any]
+Objects = list[Object]
 
 _OURS: Final = "apis/inquest.dev/v1alpha1"
 _PLACES: Final = {
@@ -105,7 +106,7 @@ class Api:
         assert said.accepted, said
         return list(said.body["items"])
 
-    def versions(self, kind: str, namespace: str, since: str) -> list[Object]:
+    def versions(self, kind: str, namespace: str, since: str) -> Objects:
         """Every version of every object that there was after a resourceVersion, in order."""
         params = {"watch": "1", "resourceVersion": since, "timeoutSeconds": "1"}
         told = self.client.get(_path(kind, namespace), params=params).text.splitlines()

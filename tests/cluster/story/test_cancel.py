@@ -22,7 +22,8 @@ def cancel(world: World, case: Object) -> None:
 def run_of(world: World, case: Object) -> str | None:
     meta = case["metadata"]
     found = world.api.get("Investigation", meta["name"], meta["namespace"])
-    return found["status"].get("execution", {}).get("phase")
+    phase: str | None = found["status"].get("execution", {}).get("phase")
+    return phase
 
 
 def test_a_case_that_waits_for_a_person_is_cancelled(world: World) -> None:

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from inquest.api.installation import NAMESPACE
+from tests.cluster.control_plane import CATALOGUE
 from tests.cluster.story.api import Object
-from tests.cluster.story.conftest import CATALOGUE
 from tests.cluster.story.world import World, phase_of, word
 
 pytestmark = [pytest.mark.xdist_group("story-catalogue"), pytest.mark.timeout(900)]

@@ -61,7 +61,7 @@ def _place(body: Object) -> str:
 
 def deployed(world: World, odd: str) -> None:
     """A workload with the text in its arguments, variables and annotations, plain and inside JSON."""
-    container = {"name": "app", "image": "registry.example/shop:1.0", "args": [f"--say={odd}"[:100_000]]}
+    container: Object = {"name": "app", "image": "registry.example/shop:1.0", "args": [f"--say={odd}"[:100_000]]}
     container |= {"resources": {"limits": {"memory": "64Mi"}}, "env": [{"name": "GREETING", "value": odd}]}
     notes = {"example.com/note": odd[:20_000], "example.com/json": json.dumps({"note": odd[:3_000]})}
     template = {"metadata": {"labels": {"app": "shop"}, "annotations": notes}, "spec": {"containers": [container]}}
@@ -81,7 +81,7 @@ def happened(world: World, logs: dict[str, str], odd: str) -> None:
     world.fare(pod, waits, last={"terminated": ended}, restarts=4)
     about = {key: pod["metadata"][key] for key in ("name", "namespace", "uid")} | {"apiVersion": "v1", "kind": "Pod"}
     meta = {"name": f"e-{uuid4().hex[:8]}", "namespace": world.namespace}
-    event = {"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": about, "type": "Warning"}
+    event: Object = {"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": about, "type": "Warning"}
     event |= {"reason": "BackOff", "message": odd[:20_000], "count": 3, "firstTimestamp": at, "lastTimestamp": at}
     sent(world, event)
 

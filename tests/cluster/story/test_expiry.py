@@ -48,7 +48,7 @@ def test_a_decision_in_time_counts_although_it_is_seen_late(world: World) -> Non
 
 
 def told(found: Object, kind: str) -> str:
-    return next(one["message"] for one in found["status"]["conditions"] if one["type"] == kind)
+    return next(str(one["message"]) for one in found["status"]["conditions"] if one["type"] == kind)
 
 
 def test_an_approval_of_somebody_who_lost_the_right_ends_as_what_it_is(world: World) -> None:

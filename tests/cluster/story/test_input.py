@@ -84,7 +84,7 @@ def _use(world: World, action: str, count: int) -> tuple[str, str]:
     """The condition InUse of an action, once so many workflows use it."""
 
     def counts(seen: Object) -> bool:
-        return seen.get("status", {}).get("activeWorkflows") == count
+        return bool(seen.get("status", {}).get("activeWorkflows") == count)
 
     seen = world.shows("ActionType", action.lower(), counts, namespace=NAMESPACE)
     status, reason = conditions(seen)["InUse"]

@@ -7,7 +7,8 @@ import pytest
 from inquest.api.installation import NAMESPACE
 from inquest.core.diagnosis.detectors.scheduling.unschedulable import GRACE
 from tests.cluster.story.conftest import Inhabit
-from tests.cluster.story.world import ENDED, World, age, conditions, now, phase_of, word
+from tests.cluster.story.process import now
+from tests.cluster.story.world import ENDED, World, age, conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("story-outcomes")
 

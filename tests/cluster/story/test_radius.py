@@ -23,9 +23,9 @@ def guarded(world: World) -> None:
     for name, selector in (("shop", APP), ("other", {"app": "other"})):
         spec = {"selector": selector, "ports": ports}
         world.kubectl.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, **where}, "spec": spec})
-    spec = {"minAvailable": 1, "selector": {"matchLabels": APP}}
+    budget = {"minAvailable": 1, "selector": {"matchLabels": APP}}
     meta = {"name": "shop", **where}
-    world.kubectl.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec})
+    world.kubectl.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": budget})
     world.until(
         lambda: "disruptionsAllowed" in world.kubectl.get("pdb", "shop").get("status", {}), "the budget has counted"
     )

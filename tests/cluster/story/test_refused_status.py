@@ -33,9 +33,14 @@ def world(inhabit: Inhabit) -> World:
 
 def test_a_case_full_of_odd_characters_comes_to_its_end(world: World) -> None:
     """In the name of the Signal, its message, its labels, an argument and a variable of the target."""
-    container = {"args": [ODD], "env": [{"name": "GREETING", "value": ODD}]}
+    container: dict[str, Any] = {"args": [ODD], "env": [{"name": "GREETING", "value": ODD}]}
     world.broken(**container)
-    told = {"name": f"Crash {ODD}", "message": ODD, "labels": {"pod": ODD}, "annotations": {"summary": ODD}}
+    told: dict[str, Any] = {
+        "name": f"Crash {ODD}",
+        "message": ODD,
+        "labels": {"pod": ODD},
+        "annotations": {"summary": ODD},
+    }
 
     case = world.case(world.signal(**told), "Executing")
     execution = world.execution(case, "Running")

@@ -41,7 +41,7 @@ class Busy(World):
 
     coming: bool = True
     is_store_away: bool = False
-    rung: list[str] = field(default_factory=list)
+    names_rung: list[str] = field(default_factory=list)
     registrations: list[RegisteredEntry] = field(default_factory=list)
     disabled: list[str] = field(default_factory=list)
 
@@ -88,7 +88,11 @@ class Busy(World):
 
     def ringing(self) -> ControllerPorts:
         """The ports, with a list of who was rung."""
-        return replace(self.ports(), offer=lambda kind, namespace, name, uid: self.rung.append(f"{kind.kind} {name}"))
+
+        def offer(kind: ResourceKind, namespace: str, name: str, uid: str) -> None:
+            self.names_rung.append(f"{kind.kind} {name}")
+
+        return replace(self.ports(), offer=offer)
 
     async def register_action_type(self, name: str, description: Any) -> RegisteredEntry:
         return self._registered(name, "")
@@ -252,7 +256,7 @@ async def test_an_action_type_that_comes_rings_the_workflows_that_wait_for_it() 
     world.act()
     await catalogue.action_type(HOME, "action")
 
-    assert world.rung == ["RemediationWorkflow restart"]
+    assert world.names_rung == ["RemediationWorkflow restart"]
     await catalogue.workflow(HOME, "restart")
     assert world.of("restart")["registration"] == "Active"
 
@@ -263,11 +267,11 @@ async def test_an_action_type_that_was_active_already_rings_nobody() -> None:
     world.apply("restart")
     catalogue = CatalogueController(world.ringing())
     await catalogue.action_type(HOME, "action")
-    world.rung.clear()
+    world.names_rung.clear()
 
     await catalogue.action_type(HOME, "action")
 
-    assert world.rung == []
+    assert world.names_rung == []
 
 
 async def test_a_workflow_that_registers_rings_the_signals_that_wait_for_a_person() -> None:
@@ -279,7 +283,7 @@ async def test_a_workflow_that_registers_rings_the_signals_that_wait_for_a_perso
 
     await CatalogueController(world.ringing()).workflow(HOME, "restart")
 
-    assert [one for one in world.rung if one.startswith("Signal")] == ["Signal held"]
+    assert [one for one in world.names_rung if one.startswith("Signal")] == ["Signal held"]
 
 
 @pytest.mark.parametrize(

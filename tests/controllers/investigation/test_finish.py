@@ -57,13 +57,13 @@ class Desk(World):
         held = self.held["Investigation", "shop", "inv-1"]
         held["spec"]["feedback"] = feedback
         held["metadata"]["generation"] = held["metadata"].get("generation", 1) + 1
-        return self.seen()
+        return self.case()
 
     def ended(self) -> Investigation:
         self.put("Investigation", "inv-1", "shop", spec=cases.opened().spec.to_object(), status={"phase": "Cancelled"})
-        return self.seen()
+        return self.case()
 
-    def seen(self) -> Investigation:
+    def case(self) -> Investigation:
         return Investigation.from_object(self.held["Investigation", "shop", "inv-1"])
 
 
@@ -91,8 +91,8 @@ async def test_the_journal_stays_until_people_have_heard_of_its_end() -> None:
         return timedelta(seconds=30)
 
     again = await desk.archive().store(desk.ended(), telling)
-    stored, kept = recorded(desk.seen())[:2], desk.slots
-    done = await desk.archive().store(desk.seen(), nothing_left)
+    stored, kept = recorded(desk.case())[:2], desk.slots
+    done = await desk.archive().store(desk.case(), nothing_left)
 
     assert (again, stored, kept) == (timedelta(seconds=30), ("True", "Stored"), len(CLOSED.facts))
     assert (done, desk.slots) == (None, 0)
@@ -103,13 +103,13 @@ async def test_what_datastorage_refuses_is_said_and_kept_and_sent_again(refusal:
     desk = Desk(refuses=refusal)
 
     again = await desk.archive().store(desk.ended(), nothing_left)
-    at_first = recorded(desk.seen()), desk.slots
+    at_first = recorded(desk.case()), desk.slots
     desk.refuses = None
-    done = await desk.archive().store(desk.seen(), nothing_left)
+    done = await desk.archive().store(desk.case(), nothing_left)
 
     assert (again, at_first) == (REFUSED_RETRY, (("False", "DataStorageUnavailable", str(refusal)), len(CLOSED.facts)))
-    assert (done, recorded(desk.seen())[:2], desk.slots) == (None, ("True", "Stored"), 0)
-    assert desk.seen().status.transcript is not None
+    assert (done, recorded(desk.case())[:2], desk.slots) == (None, ("True", "Stored"), 0)
+    assert desk.case().status.transcript is not None
     assert desk.taken
 
 
@@ -119,7 +119,7 @@ async def test_a_datastorage_that_is_away_is_asked_again_sooner() -> None:
     again = await desk.archive().store(desk.ended(), nothing_left)
 
     said = ("False", "DataStorageUnavailable", "DataStorage is unavailable: no answer in time")
-    assert (again, recorded(desk.seen()), desk.slots) == (RETRY, said, len(CLOSED.facts))
+    assert (again, recorded(desk.case()), desk.slots) == (RETRY, said, len(CLOSED.facts))
     assert RETRY < REFUSED_RETRY
 
 
@@ -145,16 +145,16 @@ WRONG = {"verdict": "Wrong", "cause": "the database was away", "by": "jane"}
 async def test_what_a_person_says_of_a_case_is_stored_once() -> None:
     desk = Desk()
     await desk.archive().store(desk.ended(), nothing_left)
-    kept, desk.taken, desk.log = desk.seen().status.transcript, [], desk.nothing  # type: ignore[method-assign]
+    kept, desk.taken, desk.log = desk.case().status.transcript, [], desk.nothing  # type: ignore[method-assign]
 
     before = desk.said(**WRONG).is_recorded
-    done = [await desk.archive().store(desk.seen(), nothing_left) for _ in range(2)]
+    done = [await desk.archive().store(desk.case(), nothing_left) for _ in range(2)]
 
     (event,) = desk.taken
-    assert (before, done, desk.seen().is_recorded) == (False, [None, None], True)
-    assert (event.event_type, event.correlation_id) == ("inquest.feedback.given", desk.seen().uid)
+    assert (before, done, desk.case().is_recorded) == (False, [None, None], True)
+    assert (event.event_type, event.correlation_id) == ("inquest.feedback.given", desk.case().uid)
     assert {name: event.data[name] for name in WRONG} == WRONG
-    assert desk.seen().status.transcript == kept
+    assert desk.case().status.transcript == kept
 
 
 async def test_feedback_of_which_the_store_knew_before_a_kill_is_stored() -> None:
@@ -163,9 +163,9 @@ async def test_feedback_of_which_the_store_knew_before_a_kill_is_stored() -> Non
     desk.said(**WRONG)
     desk.log, desk.refuses = desk.nothing, AlreadyExists("inquest.feedback.given 7: another content")  # type: ignore[method-assign]
 
-    done = await desk.archive().store(desk.seen(), nothing_left)
+    done = await desk.archive().store(desk.case(), nothing_left)
 
-    assert (done, recorded(desk.seen())[:2], desk.seen().is_recorded) == (None, ("True", "Stored"), True)
+    assert (done, recorded(desk.case())[:2], desk.case().is_recorded) == (None, ("True", "Stored"), True)
 
 
 async def test_feedback_waits_for_a_datastorage_that_is_away_and_the_case_says_so() -> None:
@@ -175,12 +175,12 @@ async def test_feedback_waits_for_a_datastorage_that_is_away_and_the_case_says_s
     desk.taken, desk.log = [], desk.nothing  # type: ignore[method-assign]
     desk.refuses = Unavailable("DataStorage", "no answer in time")
 
-    again = await desk.archive().store(desk.seen(), nothing_left)
-    away, desk.refuses = recorded(desk.seen())[:2], None
-    done = await desk.archive().store(desk.seen(), nothing_left)
+    again = await desk.archive().store(desk.case(), nothing_left)
+    away, desk.refuses = recorded(desk.case())[:2], None
+    done = await desk.archive().store(desk.case(), nothing_left)
 
     assert (again, away) == (RETRY, ("False", "DataStorageUnavailable"))
-    assert (done, recorded(desk.seen())[:2], len(desk.taken)) == (None, ("True", "Stored"), 1)
+    assert (done, recorded(desk.case())[:2], len(desk.taken)) == (None, ("True", "Stored"), 1)
 
 
 async def test_feedback_that_came_before_the_records_were_stored_is_stored_with_them() -> None:
@@ -190,7 +190,7 @@ async def test_feedback_that_came_before_the_records_were_stored_is_stored_with_
     await desk.archive().store(desk.said(**WRONG), nothing_left)
 
     assert [event.event_type for event in desk.taken][-1] == "inquest.feedback.given"
-    assert desk.seen().is_recorded
+    assert desk.case().is_recorded
 
 
 async def test_a_secret_in_feedback_is_not_stored() -> None:

@@ -41,7 +41,7 @@ async def moved(model: Outspoken | None) -> facts.Fact:
     ports = SimpleNamespace(model=model, redacted=plain, now=now, tools=SimpleNamespace(run=run))
     case = fold_case([cases.opened(model="m-1"), cases.resolved(), cases.taken()])
     work = SimpleNamespace(case=case, investigation=SimpleNamespace(name="inv-1"))
-    asks = tuple((name, AskModel(ModelRequest("m-1", (), (), 9, phase=name))) for name in ("pod", "logs"))
+    asks = tuple((name, AskModel(ModelRequest("m-1", (), (), phase=name))) for name in ("pod", "logs"))
     runs = ("events", RunTools((ToolRun(cases.call("kubectl_events"), "E3", "00"),)))
     return await Inquiries(cast(Any, ports)).move_streams(cast(Any, work), MoveStreams((*asks, runs)))
 

@@ -314,7 +314,7 @@ async def test_a_server_that_says_when_is_believed(told: int) -> None:
 @pytest.mark.parametrize((), [()], ids=["FA-07"])
 async def test_what_waits_behind_a_worker_that_is_held_is_seen_in_the_age_of_the_queue() -> None:
     clock, handler = SteppedClock(), Gate()
-    async with dispatching(handler, clock) as dispatcher:  # type: ignore[arg-type]
+    async with dispatching(handler, clock) as dispatcher:
         dispatcher.start()
         dispatcher.offer(key("held"))
         await settled()

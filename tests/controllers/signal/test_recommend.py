@@ -70,11 +70,11 @@ class Desk(World):
         return self.moment
 
     def __post_init__(self) -> None:
-        self.offer("CleanupNode")
+        self.propose("CleanupNode")
         found: ControllerPorts = replace(self.ports(), model=self.model, playbooks=read_library().books)
         self.advising, self.signals = Recommendations(found), SignalController(found)
 
-    def offer(self, name: str) -> None:
+    def propose(self, name: str) -> None:
         words = {"name": name, "what": "free disk on a node", "whenToUse": "a disk is full"}
         self.put("ActionType", name.lower(), "inquest-system", spec=words)
 
@@ -192,7 +192,7 @@ async def test_another_catalogue_is_another_question(row: str) -> None:
     desk.accepted("two", "disk 91% full")
 
     await desk.advise("one")
-    desk.offer("DrainNode")
+    desk.propose("DrainNode")
     await desk.advise("two")
 
     assert desk.calls == 2

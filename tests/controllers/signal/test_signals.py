@@ -161,11 +161,11 @@ class World:
         return self.stand
 
     def ports(self) -> ControllerPorts:
-        ports = {one.name: None for one in fields(ControllerPorts)} | dict.fromkeys(
+        ports: dict[str, Any] = {one.name: None for one in fields(ControllerPorts)} | dict.fromkeys(
             ("cluster", "target_reader", "status", "datastorage", "notifier"), self
         )
         ports |= {"settings": self.settings, "redactor": Redactor(), "offer": self.offer}
-        return ControllerPorts(**ports)  # type: ignore[arg-type]
+        return ControllerPorts(**ports)
 
     def offer(self, kind: ResourceKind, namespace: str, name: str, uid: str) -> None:
         self.rung.append((kind.kind, name))

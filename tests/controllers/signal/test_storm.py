@@ -28,6 +28,8 @@ MINUTE = timedelta(minutes=1)
 STEP = timedelta(seconds=5) / 30
 """Between two cases that end, where each of thirty needs its place for five seconds."""
 
+Signals = list[Json]
+
 
 @dataclass
 class Cluster(World):
@@ -61,7 +63,7 @@ class Cluster(World):
         found["metadata"]["resourceVersion"] = str(int(meta["resourceVersion"]) + 1)
         return await super().apply_status(kind, obj)
 
-    def every(self) -> list[Json]:
+    def every(self) -> Signals:
         return [obj for (kind, _, _), obj in self.held.items() if kind == "Signal"]
 
 

@@ -569,7 +569,7 @@ def test_what_the_second_invocation_says_twice_stands(
         assert ending.sub_reason is SubReason.LLM_PARSING_ERROR
 
 
-BROKEN = {"severity": "awful"}
+BROKEN: dict[str, Any] = {"severity": "awful"}
 STILL_BROKEN: dict[str, list[ModelReply]] = {
     "of a choice": [cases.chose(**BROKEN)] * 2,
     "of a refusal": [cases.declined(**BROKEN)] * 2,

@@ -222,7 +222,7 @@ def test_a_request_that_nobody_decided_expires_and_executes_nothing() -> None:
 def test_a_version_that_moved_alone_is_no_drift() -> None:
     """It moves with every write of a status: it is recorded and not judged."""
     moved = TARGET.model_copy(update={"resource_version": "4711"})
-    there = CurrentState(TARGET.uid, TARGET.drift_hash, pinned().content_hash)
+    there = CurrentState(TARGET.uid, TARGET.drift_hash or "", pinned().content_hash)
 
     assert digest_of_proposal(proposal(target=moved), POLICY_HASH) == digest_of_proposal(proposal(), POLICY_HASH)
     assert find_drift(moved, pinned(), there) is None
@@ -231,7 +231,7 @@ def test_a_version_that_moved_alone_is_no_drift() -> None:
 
 @row("A22")
 def test_a_workflow_that_changed_since_voids_its_approval() -> None:
-    changed = CurrentState(TARGET.uid, TARGET.drift_hash, "d" * 64)
+    changed = CurrentState(TARGET.uid, TARGET.drift_hash or "", "d" * 64)
 
     found = check_approval(view(drift=find_drift(TARGET, pinned(), changed)))
 

@@ -593,7 +593,7 @@ def test_what_was_never_seen_unwell_did_not_become_well(pod: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     "unread", [{"gaps": ["list pods in shop"]}, {"cut": ["pods of Deployment/api"]}], ids=["T32 failed", "T32 cut"]
 )
-def test_what_was_not_read_in_full_is_not_healthy(unread: dict[str, list[str]]) -> None:
+def test_what_was_not_read_in_full_is_not_healthy(unread: dict[str, Any]) -> None:
     found = by_detectors(a_pod("2026-11-20T09:00:00Z"), **unread)
 
     assert (found.signal_type, found.outcome) == ("Unknown", "insufficient_data")

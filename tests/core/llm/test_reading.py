@@ -255,7 +255,7 @@ def test_a_verdict_is_found_where_it_stands(
 ) -> None:
     reading = read_verdict(invocation, said(text, *calls))
 
-    assert reading.reply is not None
+    assert isinstance(reading.reply, RcaVerdict | SelectionVerdict)
     assert reading.reply.summary == summary
 
 

@@ -8,7 +8,7 @@ from inquest.core.llm.conversation import BudgetSpent, Concluded, Conversation
 from inquest.core.llm.loop import next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, ToolCall, Usage
 from inquest.core.llm.reply.reading import Reading
-from inquest.core.llm.reply.verdicts import SelectionVerdict
+from inquest.core.llm.reply.verdicts import RcaVerdict, SelectionVerdict
 from tests.core.llm.conftest import asked, call, ended, failed, found, inquiry, row, running, says, submit, turn
 
 BAD = submit(root_cause_analysis={"severity": "high"})
@@ -23,7 +23,7 @@ def reading_of(state: Conversation) -> Reading:
 
 def summary_of(state: Conversation) -> str:
     reply = reading_of(state).reply
-    assert reply is not None
+    assert isinstance(reply, RcaVerdict | SelectionVerdict)
     return reply.summary
 
 

@@ -135,7 +135,7 @@ class Case:
 
 
 def test_a_name_that_looks_like_a_key_stays_in_an_object() -> None:
-    pod = {
+    pod: dict[str, Any] = {
         "kind": "Pod",
         "metadata": {
             "name": LIKE_A_KEY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -123,7 +123,7 @@ def test_an_automatic_ruling_needs_history_and_a_fact_of_the_api_server() -> Non
 
 @pytest.mark.parametrize("fault", ["broken", "unchecked"])
 def test_an_automatic_ruling_needs_a_whole_audit_trail_of_what_was_done_before(fault: str) -> None:
-    doubtful = replace(KNOWN, **{fault: (HistoryEntry("rr-1", NOW),)})
+    doubtful = replace(KNOWN, **cast(Any, {fault: (HistoryEntry("rr-1", NOW),)}))
 
     found = ruled(says(False), history=doubtful)
 

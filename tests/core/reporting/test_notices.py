@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -116,7 +117,7 @@ def test_an_approver_is_told_the_cause_its_claims_and_what_else_was_possible() -
 # --- whose it is ----------------------------------------------------------------------------------------------
 
 
-def looked_up(namespace: str, **labels: dict[str, str]) -> ContextResolved:
+def looked_up(namespace: str, **labels: Any) -> ContextResolved:
     target = TargetRef(kind="Deployment", name="api", namespace=namespace)
     return ContextResolved(ResourceContext(target, target, **labels), History(available=True), cases.AT)
 

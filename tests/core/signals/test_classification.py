@@ -248,7 +248,8 @@ def test_a_label_of_the_workload_only_makes_stricter(
     namespace: dict[str, str], owner: dict[str, str], expected: dict[str, str]
 ) -> None:
     labels = {"environment": "production"} | namespace
-    around = LabelsAround(*({f"inquest.dev/{key}": word for key, word in each.items()} for each in (labels, owner)))
+    place, holder = ({f"inquest.dev/{key}": word for key, word in each.items()} for each in (labels, owner))
+    around = LabelsAround(place, holder)
 
     context = classify_signal(signal(), around).context
 

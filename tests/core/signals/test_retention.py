@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -257,7 +257,7 @@ async def swept(*unseen: str) -> tuple[list[str], list[str]]:
     shelf = Shelf(moment=NOW, unseen=frozenset(unseen))
     left(shelf, "inv-shop", "shop")
     left(shelf, "inv-cart", "cart")
-    await Archive(replace(shelf.ports(), journal=SimpleNamespace(forget=forget))).sweep()
+    await Archive(replace(shelf.ports(), journal=cast(Any, SimpleNamespace(forget=forget)))).sweep()
     return forgotten, [name for kind, _, name in shelf.held if kind == "Lease"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from inquest.core.evidence.evidence import Origin, origin_of
@@ -11,7 +13,11 @@ from tests.gather.snapshot.support import FakeCluster
 from tests.gather.snapshot.test_needs import failing_calls, mounting
 from tests.gather.snapshot.test_rules import NODE, quiet, taken, with_
 
-CLUSTERS = {"quiet": quiet, "foreign": failing_calls, "absent": lambda: with_(mounting("conf"))}
+CLUSTERS: dict[str, Callable[[], FakeCluster]] = {
+    "quiet": quiet,
+    "foreign": failing_calls,
+    "absent": lambda: with_(mounting("conf")),
+}
 
 
 def origins(snapshot: Snapshot, read: str) -> set[Origin]:
@@ -21,7 +27,7 @@ def origins(snapshot: Snapshot, read: str) -> set[Origin]:
 
 @pytest.mark.parametrize("name", CLUSTERS)
 async def test_no_entry_shows_an_object_of_a_place_that_it_does_not_name(name: str) -> None:
-    found: FakeCluster = CLUSTERS[name]()
+    found = CLUSTERS[name]()
     snapshot = await taken(found)
     known = {each.id: each.origins for each in snapshot.evidence}
 

@@ -113,7 +113,8 @@ async def test_a_line_of_what_a_tool_gave_supports_a_claim(bench: Make, tool: st
 
 
 def _with_everything(made: Bench) -> Bench:
-    runbooks, measured = {"OOM": "Look at the limit first."}, Measured()
+    runbooks = {"OOM": "Look at the limit first."}
+    measured: Any = Measured()
     backends = replace(made.context.backends, context=_context, runbooks=runbooks, metrics=measured, logs=measured)
     made.context = replace(made.context, backends=backends)
     return replace(made, tools=Toolset(backends))

@@ -444,13 +444,13 @@ async def test_context_and_runbooks_come_from_what_is_injected() -> None:
     backends = Backends(
         FakeCluster(), Redactor(), RecordedClock(NOW), context=context, runbooks={"oom": "Look at limits."}
     )
-    tools, context = Toolset(backends), ToolContext(backends, Scope("shop"))
+    tools, desk = Toolset(backends), ToolContext(backends, Scope("shop"))
     runs = (
         run_of("get_namespaced_resource_context", 1, kind="Deployment", name="web", namespace="shop"),
         run_of("get_runbook", 2, name="oom"),
         run_of("get_namespaced_resource_context", 3, kind="Deployment", name="web", namespace="other"),
     )
-    results = await tools.batch(Invocation.RCA, runs, context)
+    results = await tools.batch(Invocation.RCA, runs, desk)
 
     assert [result.error for result in results] == [False, False, True]
     assert '{"root_owner":{"kind":"Deployment","name":"web","namespace":"shop"}}' in results[0].content
@@ -519,7 +519,7 @@ async def test_what_has_not_answered_when_the_time_is_gone_is_a_failed_call(benc
     async def slowly(*_: Any) -> Any:
         await answered.wait()
 
-    make.cluster.logs = slowly  # type: ignore[method-assign]
+    make.cluster.logs = slowly  # type: ignore[method-assign, assignment]
     runs = (run_of("kubectl_logs", 1, name="a"), run_of("kubectl_get", 2, kind="Pod"))
     async with asyncio.timeout(5):
         slow, quick = await make.tools.batch(Invocation.RCA, runs, make.context, seconds=0.05)

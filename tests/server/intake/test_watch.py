@@ -24,7 +24,7 @@ from inquest.settings.settings import Settings
 from tests.server.intake.conftest import NOW, Server
 from tests.server.intake.test_events import POD, event, signals
 
-YOUNG = {"count": 1, "firstTimestamp": "2026-11-22T09:59:50Z", "lastTimestamp": "2026-11-22T09:59:50Z"}
+YOUNG: dict[str, Any] = {"count": 1, "firstTimestamp": "2026-11-22T09:59:50Z", "lastTimestamp": "2026-11-22T09:59:50Z"}
 
 
 def firing(name: str = "cart-1", **changes: Any) -> Firing:

@@ -81,6 +81,11 @@ def _of_fields(value: dict[str, Any], schema: Schema, path: str) -> Iterator[str
             yield from faults(one, sub, _below(path, key))
 
 
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
 _BOUNDS: Final[tuple[tuple[type | UnionType, str, Callable[[Any, Any], bool], str], ...]] = (
     (str, "maxLength", lambda value, most: len(value) <= most, "should be at most {} chars long"),
     (str, "minLength", lambda value, least: len(value) >= least, "should be at least {} chars long"),
@@ -100,11 +105,6 @@ def _bounds(value: Any, schema: Schema, path: str) -> Iterator[str]:
             bound = schema[keyword]
             if not keeps_to(value, bound):
                 yield f"{path} in body {told.format(bound)}"
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
 
 
 def _is(value: Any, wanted: str) -> bool:

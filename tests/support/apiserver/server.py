@@ -74,7 +74,9 @@ class ApiServer:
         place = self.store.kind("", "namespaces")
         for name in ("default", "kube-system"):
             self.store.create(place, "", {"metadata": {"name": name}}, Write())
-        lease = {"metadata": {"name": IDENTITY, "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver"}}}
+        lease: Object = {
+            "metadata": {"name": IDENTITY, "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver"}}
+        }
         lease |= {"spec": {"holderIdentity": IDENTITY, "leaseDurationSeconds": 3600}}
         self.store.create(self.store.kind("coordination.k8s.io", "leases"), "kube-system", lease, Write())
 
