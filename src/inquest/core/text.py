@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import re2
@@ -66,7 +66,12 @@ def filter_text(text: str, boundary: str = "") -> str:
 def make_visible(text: str) -> str:
     r"""Characters that a reader cannot see, as `\u{…}` escapes; line breaks and tabs stay, colours go."""
     plain = without_colours(text)
-    return INVISIBLE.sub(lambda hit: f"\\u{{{ord(hit[0]):x}}}", plain.replace("\r\n", "\n"))
+    return INVISIBLE.sub(lambda hit: _escaped(hit[0]), plain.replace("\r\n", "\n"))
+
+
+@cache
+def _escaped(character: str) -> str:
+    return f"\\u{{{ord(character):x}}}"
 
 
 def without_colours(text: str) -> str:
@@ -120,24 +125,25 @@ def suspicious_lines(text: str, boundary: str = "") -> tuple[int, ...]:
 
 def _hits(text: str, boundary: str) -> Iterator[tuple[int, int]]:
     """Spans of phrases and boundaries, in order; what nobody sees between their letters does not hide them."""
-    plain, where = _without_invisible(text)
+    plain = _UNSEEN.sub("", text)
     pattern = re.compile(f"{_PATTERN.pattern}|{re.escape(boundary)}", re.IGNORECASE) if boundary else _PATTERN
-    for hit in pattern.finditer(plain):
-        yield (where[hit.start()], where[hit.end() - 1] + 1) if where else hit.span()
+    hits = [hit.span() for hit in pattern.finditer(plain)]
+    if not hits or plain == text:
+        yield from hits
+        return
+    where = _places_of_visible(text)
+    yield from ((where[start], where[end - 1] + 1) for start, end in hits)
 
 
-def _without_invisible(text: str) -> tuple[str, Sequence[int]]:
-    """The text without invisible characters, and where each of the others stood; empty: all are there."""
-    gone = [hit.span() for hit in _UNSEEN.finditer(text)]
-    if not gone:
-        return text, ()
+def _places_of_visible(text: str) -> Sequence[int]:
+    """Where each character stands that is no invisible one."""
     where: list[int] = []
     done = 0
-    for start, end in gone:
-        where.extend(range(done, start))
-        done = end
+    for gone in _UNSEEN.finditer(text):
+        where.extend(range(done, gone.start()))
+        done = gone.end()
     where.extend(range(done, len(text)))
-    return _UNSEEN.sub("", text), where
+    return where
 
 
 _UNSEEN: Final = re.compile(f"{_COLOURS.pattern}|(?![\x0b-\x0d\x1c-\x1f\x85\u2028\u2029]){INVISIBLE.pattern}")

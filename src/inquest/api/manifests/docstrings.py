@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from functools import cache
 from textwrap import dedent
 from typing import Any, get_args
 
@@ -50,7 +51,12 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
         yield from _models_in(part)
 
 
-def _own_docstrings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+@cache
+def _own_docstrings(model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
+    return tuple(_read_docstrings(model))
+
+
+def _read_docstrings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
     (body,) = ast.parse(dedent(inspect.getsource(model))).body
     assert isinstance(body, ast.ClassDef)
     for field, text in zip(body.body, body.body[1:], strict=False):
