@@ -107,8 +107,15 @@ test: install ## Set up what the tests need, run them, count each tier
 	timeout --kill-after=30 4200 $(BIN)/python -m hack.test
 
 .PHONY: quick
-quick: install ## What tells soonest that a change is wrong: lint, types, the nearest tests, a tenth of the scenarios (a minute)
+quick: install ## What tells soonest that a change is wrong: lint, types, the nearest tests, ten whole cases, a tenth of the scenarios (a minute)
 	@$(BIN)/python -m hack.quick
+
+.PHONY: unit
+unit: install ## Every test of the product that needs no program and no server (two minutes)
+	timeout 600 $(BIN)/pytest -n2 -q -m "not long" $(UNIT)
+
+UNIT := $(addprefix tests/,api core controllers gather presentation server operator settings telemetry) \
+	--ignore=tests/gather/snapshot/test_contract.py
 
 .PHONY: scenarios
 scenarios: install ## Every scenario with a live recipe on real clusters (SCENARIOS='probes images/never-pulled')

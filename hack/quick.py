@@ -1,8 +1,8 @@
 """What tells soonest that a change is wrong, within a minute: `make quick`.
 
-Format and lint of what changed, layers, types, a tenth of the scenarios, and the pure tests nearest to the change:
-changed ones first, then those that import a changed module. What there was no time for is named by number; `make check`
-and `make test` leave nothing out.
+Format and lint of what changed, layers, types, a tenth of the scenarios, ten whole cases on an API server in memory,
+and the pure tests nearest to the change: changed ones first, then those that import a changed module. What there was
+no time for is named by number; `make check` and `make test` leave nothing out.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from time import monotonic
 import pytest
 
 from hack.cache import REPOSITORY
+from hack.tools import bin_folder
 
 SECONDS = 50.0
 WITH_CLUSTERS = (
@@ -31,6 +32,11 @@ WITH_CLUSTERS = (
 SCENARIOS = "tests/scenarios/test_recorded.py"
 MATRIX = "tests/scenarios/test_matrix.py"
 TENTH = 10
+WHOLE_CASES = "tests/cluster/outcomes/test_outcomes.py"
+CASES = "tests/cluster/outcomes/cases"
+FIFTH = 5
+CASES_SECONDS = 60.0
+"""Bound of the whole cases, which run beside the other tests."""
 BIN = Path(sys.executable).parent
 
 
@@ -68,16 +74,48 @@ def main() -> int:
     for command in checks(python):
         if subprocess.run(command, cwd=REPOSITORY, check=False).returncode != 0:
             return 1
-    tests = nearest(python)
+    tests, cases = nearest(python), whole_cases()
     budget = Budget(begun + SECONDS)
     options = ["-q", "-x", "-n0", "-m", "not long", "-p", "no:cacheprovider", "--no-header", "--no-summary"]
     code = pytest.main([*options, *tests, SCENARIOS, MATRIX], plugins=[budget])
+    failed = in_time(cases)
     left = budget.collected - budget.ran
     print(f"{len(python)} changed files, {len(tests)} files of tests near them, {monotonic() - begun:.0f} s")
     if left and code in (pytest.ExitCode.OK, pytest.ExitCode.INTERRUPTED):
         print(f"{left} of {budget.collected} tests were left out for want of time")
+        code = pytest.ExitCode.OK
+    return int(code) or failed
+
+
+def whole_cases() -> subprocess.Popen[str] | None:
+    """Begin every fifth of the cases, each from its Signal to its end; none where nobody has built OPA yet."""
+    if not (bin_folder() / "opa").exists():
+        print("no whole cases: they need OPA, which `make opa` builds")
+        return None
+    names = sorted(path.stem for path in (REPOSITORY / CASES).glob("*.yaml"))[::FIFTH]
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--no-header", "--no-summary"]
+    return subprocess.Popen(
+        [*command, WHOLE_CASES, "-k", " or ".join(names)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def in_time(cases: subprocess.Popen[str] | None) -> int:
+    """1 where one of them failed; a machine that is too slow for them says so."""
+    if cases is None:
         return 0
-    return int(code)
+    try:
+        told, _ = cases.communicate(timeout=CASES_SECONDS)
+    except subprocess.TimeoutExpired:
+        cases.kill()
+        cases.communicate()
+        print(f"the whole cases were left out: they took more than {CASES_SECONDS:.0f} s")
+        return 0
+    print(told if cases.returncode else f"whole cases: {told.strip().splitlines()[-1]}")
+    return int(cases.returncode != 0)
 
 
 def changed() -> list[str]:
@@ -89,7 +127,7 @@ def changed() -> list[str]:
 def checks(python: Sequence[str]) -> list[list[str]]:
     """What is looked at before any test."""
     formatted = [[str(BIN / "ruff"), "format", "--check", *python], [str(BIN / "ruff"), "check", *python]]
-    return [*(formatted if python else ()), [str(BIN / "lint-imports")], [str(BIN / "mypy"), "src", "hack"]]
+    return [*(formatted if python else ()), [str(BIN / "lint-imports")], [str(BIN / "mypy"), "src", "hack", "tests"]]
 
 
 def nearest(python: Iterable[str]) -> list[str]:

@@ -18,6 +18,8 @@ from hack.cluster import local
 from hack.cluster.state import cluster_names
 
 WITH_CLUSTERS = tuple(f"tests/{tier}/" for tier in ("cluster", "faults", "chart", "scenarios/live", "docs"))
+WORKERS = "3"
+"""One more than cores: the tests of the node, which run one after the other, mostly wait for it."""
 MOST_AGAIN = 10
 """More failures than these are no accidents."""
 GROUP = re.compile(r"@[\w-]+$")
@@ -30,7 +32,7 @@ def main() -> int:
     others = cluster_names()
     FAILED.unlink(missing_ok=True)
     try:
-        code = _pytest("tests", "-n", "2", "--dist", "loadgroup", "-m", "not long", environment=environment)
+        code = _pytest("tests", "-n", WORKERS, "--dist", "loadgroup", "-m", "not long", environment=environment)
         return _once_more(failed()) if code == 1 else code
     finally:
         for name in cluster_names() - others:
