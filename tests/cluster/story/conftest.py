@@ -5,6 +5,8 @@ Each file has an operator of its own, and an API server in memory of its own. A 
     SETTINGS = {"approval": {"timeout": "5s"}}      merged into the operator's settings
     REAL = True                                     a control plane: admission, CEL, kubectl, aggregation, TokenReview
 
+Files that are REAL are one group, so that one worker brings one control plane up for all of them.
+
 The rows of the conformance tables that a test asserts in full stand first in its docstring and become part of its id.
 """
 

@@ -15,7 +15,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import JANE, World, conditions, may_approve, phase_of, word
 from tests.support.programs import Ran, inquest
 
-pytestmark = pytest.mark.xdist_group("story-approval")
+pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
 
 RIGHT = "remediationapprovalrequests.inquest.dev"

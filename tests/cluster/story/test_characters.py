@@ -19,7 +19,7 @@ from tests.cluster.story.api import Api, Object
 from tests.cluster.story.process import now
 from tests.cluster.story.world import World, conditions, phase_of
 
-pytestmark = [pytest.mark.xdist_group("story-characters"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.xdist_group("story-real"), pytest.mark.timeout(900)]
 REAL = True
 
 ONE = "\U0001f4a5"

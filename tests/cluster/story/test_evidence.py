@@ -28,7 +28,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, conditions
 from tests.support.programs import inquest
 
-pytestmark = pytest.mark.xdist_group("story-evidence")
+pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
 SERVICE = "inquest-evidence"
 MARK = "ledger-of-the-neighbours"

@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.story.api import Object
 from tests.cluster.story.world import World, conditions, may_approve, word
 
-pytestmark = pytest.mark.xdist_group("story-expiry")
+pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
 
 SETTINGS = {"approval": {"timeout": "20s"}}

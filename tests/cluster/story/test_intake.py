@@ -23,7 +23,7 @@ from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, phase_of, word
 from tests.server.intake.test_alertmanager import alertmanager, prometheus
 
-pytestmark = pytest.mark.xdist_group("story-intake")
+pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
 SETTINGS = {"intake": {"enabled": True, "port": 0}}
 RIGHT = "create signals.inquest.dev"

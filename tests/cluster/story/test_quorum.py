@@ -10,7 +10,7 @@ from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import JANE, World, may_approve, phase_of, word
 
-pytestmark = pytest.mark.xdist_group("story-quorum")
+pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
 
 SETTINGS = {"approval": {"required": {"production": 2}, "timeout": "10m", "escalate_after": 0.02}}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.story.world import World
 
-pytestmark = pytest.mark.xdist_group("story-radius")
+pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
 
 SETTINGS = {"policy": {"file": str(Path(__file__).with_name("radius.rego"))}}

@@ -18,7 +18,7 @@ from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, phase_of
 
-pytestmark = pytest.mark.xdist_group("story-refused")
+pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
 
 ODD = "\U0001f4a5 \U00010348 e\u0301 \u202egnp.exe\u202c \u2028 \x85 \ufeff \ufffe \x7f"

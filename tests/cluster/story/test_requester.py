@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.story.api import Object
 from tests.cluster.story.world import JANE, World, may_approve, word
 
-pytestmark = pytest.mark.xdist_group("story-requester")
+pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
 
 SETTINGS = {"approval": {"separate_requester": True}}

@@ -12,7 +12,7 @@ from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, columns, phase_of
 
-pytestmark = pytest.mark.xdist_group("story-status")
+pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
 
 OURS = ("Signal", "Investigation", "RemediationApprovalRequest", "WorkflowExecution")
