@@ -25,7 +25,7 @@ from tests.support.crash.points import COUNT_ONLY, Point, killed_at
 from tests.support.programs import run_operator
 
 SECONDS = 240.0
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.2
 BEGUN = 3
 """Slots of a case that has read everything and now asks its model."""
 OURS = ("Signal", "Investigation", "RemediationApprovalRequest", "WorkflowExecution")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,9 +37,10 @@ def install_catalogue(server: ApiServer) -> None:
             put(server, {**body, "metadata": {**body["metadata"], **where}})
 
 
-def bodies(path: Path) -> Iterator[dict[str, Any]]:
+@cache
+def bodies(path: Path) -> tuple[dict[str, Any], ...]:
     """The objects of a file."""
-    yield from (body for body in yaml.load_all(path.read_text(), yaml.CSafeLoader) if body)
+    return tuple(body for body in yaml.load_all(path.read_text(), yaml.CSafeLoader) if body)
 
 
 def put(server: ApiServer, body: dict[str, Any]) -> None:
