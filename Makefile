@@ -128,7 +128,7 @@ matrix: install ## Every recorded case asked in other ways, with something else 
 	$(BIN)/python -m hack.gen.scenarios
 
 .PHONY: crash-all
-crash-all: install ## kill -9 of the operator at every numbered point of the demo's case (long)
+crash-all: install ## kill -9 of the operator before and after every call of a case, on the API server in memory (long)
 	$(BIN)/python -m hack.tools
 	timeout --kill-after=30 5400 $(BIN)/pytest tests/faults/crash -m long
 

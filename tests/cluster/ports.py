@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import socket
+from contextlib import ExitStack
 
-_kept: list[socket.socket] = []
+_kept = ExitStack()
+atexit.register(_kept.close)
 
 
 def own_port() -> int:
@@ -12,8 +15,7 @@ def own_port() -> int:
 
     A server may listen there all the same, and later another one: `SO_REUSEADDR`, which `socket.create_server` sets.
     """
-    found = socket.socket()
+    found = _kept.enter_context(socket.socket())
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     found.bind(("127.0.0.1", 0))
-    _kept.append(found)
     return int(found.getsockname()[1])
