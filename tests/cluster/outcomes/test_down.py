@@ -38,7 +38,7 @@ def datastorage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess
     path.write_text(yaml.safe_dump({"server": {"health_port": 0, "metrics_port": 0}, "datastorage": chosen}))
     command = [sys.executable, "-m", "inquest.cli.main", "datastorage", "serve", "--settings", str(path)]
     with (folder / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as found:
-        eventually(lambda: "Uvicorn running" in (folder / "server.log").read_text(), what="DataStorage listens")
+        eventually(lambda: '"serving"' in (folder / "server.log").read_text(), what="DataStorage listens")
         yield found
         found.kill()
 
