@@ -98,15 +98,10 @@ class Case:
         deployment = self.world.api.get("Deployment", "shop", name)
         return Seen(name, found, deployment, [f"{left} at the end" for left in self._working_state()])
 
-    def remains(self) -> list[str]:
-        """Delete the Signal: everything must go with it; what did not (I9)."""
+    def delete(self) -> None:
+        """Its Signal, with which everything must go."""
         for signal in self._there("Signal"):
             self.world.api.delete("Signal", signal["metadata"]["name"], self.world.namespace)
-        try:
-            eventually(lambda: not self._all(), what="everything goes", seconds=SECONDS)
-        except AssertionError:
-            return [f"{left} after its Signal was deleted" for left in self._all()]
-        return []
 
     def _there(self, kind: str) -> list[Object]:
         return self.world.api.list(kind, self.world.namespace)
@@ -114,8 +109,8 @@ class Case:
     def _jobs(self) -> list[Object]:
         return [one for one in self.world.api.list("Job", EXECUTION_NAMESPACE) if self._is_ours(one)]
 
-    def _all(self) -> list[str]:
-        """Names of what there is of it, by kind."""
+    def objects(self) -> list[str]:
+        """Kind and name of all that there is of it."""
         found = {kind: self._there(kind) for kind in OURS} | {"Job": self._jobs()}
         return [f"{kind} {one['metadata']['name']}" for kind, listed in found.items() for one in listed]
 
@@ -166,20 +161,36 @@ class Scene:
         """All cases to their end; those that come later are told at the first death. How often the operator died."""
         deaths, end = 0, time.monotonic() + SECONDS
         while not all(case.is_over() for case in self.cases) and time.monotonic() < end:
-            assert self.operator.is_running() or self.operator.was_killed(), f"it has ended:\n{self.operator.log}"
-            if self.operator.was_killed():
+            if self._has_died():
                 deaths += 1
-                self._start_again(later if deaths == 1 else ())
+                # A Job that was made comes to its end also while nobody watches.
+                self.cases[0].go_on()
+                for case in later if deaths == 1 else ():
+                    case.tell()
+                self._start_again()
             for case in self.cases:
                 case.go_on()
             time.sleep(POLL_SECONDS)
         return deaths
 
-    def _start_again(self, later: Sequence[Case]) -> None:
-        # A Job that was made comes to its end also while nobody watches.
-        self.cases[0].go_on()
-        for case in later:
-            case.tell()
+    def clear(self) -> int:
+        """Delete the Signals, until everything has gone with them (I9). How often the operator died meanwhile."""
+        deaths, end = 0, time.monotonic() + SECONDS
+        for case in self.cases:
+            case.delete()
+        while any(case.objects() for case in self.cases) and time.monotonic() < end:
+            if self._has_died():
+                deaths += 1
+                self._start_again()
+            time.sleep(POLL_SECONDS)
+        return deaths
+
+    def _has_died(self) -> bool:
+        """Whether it was killed; an operator that ends in another way is a fault of its own."""
+        assert self.operator.is_running() or self.operator.was_killed(), f"it has ended:\n{self.operator.log}"
+        return self.operator.was_killed()
+
+    def _start_again(self) -> None:
         self.operator.run = run_operator
         if self.every_time:
             killer = self.cases[0].world
@@ -211,8 +222,9 @@ def play(
         killer.tell()
         deaths = scene.drive(others if beside == "later" else ())
         seen = [case.seen() for case in scene.cases]
+        deaths += scene.clear()
         for case, found in zip(scene.cases, seen, strict=True):
-            found.left += case.remains()
+            found.left += [f"{left} after its Signal was deleted" for left in case.objects()]
         return Result(seen[0], scene.log, deaths, seen[1:])
 
 
