@@ -71,10 +71,13 @@ def main() -> int:
     begun = monotonic()
     files = changed()
     python = [name for name in files if name.endswith(".py") and (REPOSITORY / name).exists()]
+    cases = whole_cases()
     for command in checks(python):
         if subprocess.run(command, cwd=REPOSITORY, check=False).returncode != 0:
+            if cases is not None:
+                cases.kill()
             return 1
-    tests, cases = nearest(python), whole_cases()
+    tests = nearest(python)
     budget = Budget(begun + SECONDS)
     options = ["-q", "-x", "-n0", "-m", "not long", "-p", "no:cacheprovider", "--no-header", "--no-summary"]
     code = pytest.main([*options, *tests, SCENARIOS, MATRIX], plugins=[budget])
