@@ -24,7 +24,7 @@ from inquest.adapters.kubernetes.transport import Request, Transport
 from tests.cluster.outcomes.scenes import scene
 from tests.cluster.outcomes.stage import Stage, staged
 from tests.cluster.ports import own_port
-from tests.cluster.story.conftest import WORKFLOWS, _registered
+from tests.cluster.story.conftest import WORKFLOWS, registered
 from tests.support.apiserver.server import Call
 from tests.support.programs import run_operator
 from tests.support.scene import Scene, scene_of
@@ -72,7 +72,7 @@ def _played(found: Scene, notes: Path) -> Counted:
     world = found.cases[0].world
     found.operator.run, found.operator.environment = run_noting, {NOTES: str(notes)}
     found.operator.start()
-    world.until(lambda: _registered(world.api) >= WORKFLOWS, "the catalogue is registered")
+    world.until(lambda: registered(world.api) >= WORKFLOWS, "the catalogue is registered")
     before, lines = len(found.server.calls), len(notes.read_text().splitlines())
     found.cases[0].tell()
     found.drive()

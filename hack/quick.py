@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from signal import SIGINT
 from time import monotonic
 
 import pytest
@@ -75,7 +76,8 @@ def main() -> int:
     for command in checks(python):
         if subprocess.run(command, cwd=REPOSITORY, check=False).returncode != 0:
             if cases is not None:
-                cases.kill()
+                # As Ctrl-C does, so that it ends its operator too.
+                cases.send_signal(SIGINT)
             return 1
     tests = nearest(python)
     budget = Budget(begun + SECONDS)
@@ -113,7 +115,7 @@ def in_time(cases: subprocess.Popen[str] | None) -> int:
     try:
         told, _ = cases.communicate(timeout=CASES_SECONDS)
     except subprocess.TimeoutExpired:
-        cases.kill()
+        cases.send_signal(SIGINT)
         cases.communicate()
         print(f"the whole cases were left out: they took more than {CASES_SECONDS:.0f} s")
         return 0

@@ -19,7 +19,7 @@ from hack.cluster.state import cluster_names
 
 WITH_CLUSTERS = tuple(f"tests/{tier}/" for tier in ("cluster", "faults", "chart", "scenarios/live", "docs"))
 WORKERS = "3"
-"""One more than cores: the tests of the node, which run one after the other, mostly wait for it."""
+"""One more than CI has cores: the tests of the node, which run one after the other, mostly wait for it."""
 MOST_AGAIN = 10
 """More failures than these are no accidents."""
 GROUP = re.compile(r"@[\w-]+$")

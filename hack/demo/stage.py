@@ -27,7 +27,6 @@ from inquest.api.manifests.admission import render_policies as render_admission
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMESPACE = "inquest-system"
-OPERATOR = "inquest.cli.main"
 EXECUTION_NAMESPACE = "inquest-workflows"
 CHART = REPOSITORY / "charts" / "inquest"
 OF_RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
@@ -137,18 +136,18 @@ def install_catalogue(stage: Stage, pinned: str) -> None:
 
 
 def start_operator(
-    stage: Stage, model: Mapping[str, str], changes: Mapping[str, Any] | None = None, *, program: str = OPERATOR
+    stage: Stage, model: Mapping[str, str], changes: Mapping[str, Any] | None = None
 ) -> subprocess.Popen[bytes]:
     """Run the operator on this machine with the token of its own account.
 
-    `changes` are groups of other settings, `program` is the module that runs it.
+    `changes` are groups of other settings.
     """
     stop_operator(stage.folder)
     settings = stage.folder / "settings.yaml"
     write_atomically(settings, yaml.safe_dump({**_settings(stage, model), **(changes or {})}))
     with (stage.folder / "operator.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", program, "run", "--settings", str(settings)],
+            [sys.executable, "-m", "inquest.cli.main", "run", "--settings", str(settings)],
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,

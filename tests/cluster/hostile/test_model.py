@@ -527,7 +527,7 @@ def _workflow_ids_that_are_paths(found: Played) -> None:
     """Looked up as ids, found nowhere, three tries; the catalogue is as it was."""
     assert word(found.case, "outcome", "humanReviewReason") == ("ValidationFailed", "WorkflowNotFound")
     assert [attempt["workflowId"] for attempt in found.case["status"]["validationAttempts"]] == list(IDS)
-    assert story._registered(found.world.api) >= story.WORKFLOWS
+    assert story.registered(found.world.api) >= story.WORKFLOWS
 
 
 @attack(

@@ -52,7 +52,7 @@ def process(
     found = Operator(tmp_path_factory.mktemp("process"), operator_kubeconfig, build(["opa"]) / "opa", settings)
     try:
         found.start()
-        eventually(lambda: story._registered(api) >= story.WORKFLOWS, what="the catalogue is registered")
+        eventually(lambda: story.registered(api) >= story.WORKFLOWS, what="the catalogue is registered")
         yield found
         assert found.is_running(), "the operator has crashed"
         story.emptied(cluster, api)

@@ -92,7 +92,7 @@ def process(
     found = Operator(folder, operator_kubeconfig, build(["opa"]) / "opa", settings)
     try:
         found.start()
-        eventually(lambda: _registered(api) >= WORKFLOWS, what="the catalogue is registered")
+        eventually(lambda: registered(api) >= WORKFLOWS, what="the catalogue is registered")
         yield found
         assert found.is_running(), "the operator has crashed"
         emptied(cluster, api)
@@ -130,6 +130,7 @@ def emptied(cluster: Cluster, api: Api) -> None:
         time.sleep(0.5)
 
 
-def _registered(api: Api) -> set[str]:
+def registered(api: Api) -> set[str]:
+    """Ids of the workflows that are registered."""
     found = api.list("RemediationWorkflow", NAMESPACE)
     return {one["spec"]["id"] for one in found if one.get("status", {}).get("registration") == "Active"}

@@ -67,7 +67,7 @@ def start(
 def both(cluster: Cluster, api: Api, start: Start) -> Iterator[tuple[Operator, Proxy]]:
     """The operator of this file and its proxy."""
     operator, proxy = start("inquest-story")
-    eventually(lambda: story._registered(api) >= story.WORKFLOWS, what="the catalogue is registered")
+    eventually(lambda: story.registered(api) >= story.WORKFLOWS, what="the catalogue is registered")
     yield operator, proxy
     assert operator.is_running(), "the operator has ended"
     story.emptied(cluster, api)

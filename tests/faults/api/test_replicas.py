@@ -67,7 +67,7 @@ def test_who_sleeps_or_is_cut_off_does_nothing_more_and_another_goes_on(
             return stack.enter_context(made).at(endpoint)
 
         sleeper, bed = start(SLEEPER, SLEEPER)
-        eventually(lambda: story._registered(api) >= story.WORKFLOWS, what="the catalogue is registered")
+        eventually(lambda: story.registered(api) >= story.WORKFLOWS, what="the catalogue is registered")
         slept = trouble(SLEEPER, sleeper)
         first = slept.begun(answers=1)
         island, strait = start(ISLAND, ISLAND)

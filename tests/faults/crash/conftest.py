@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.crash.oracle import Object, ending, violations
-from tests.support.crash.points import Call, calls_of
+from tests.support.crash.points import Point, everywhere
 from tests.support.scene import play
 
 
@@ -16,12 +16,13 @@ class Undisturbed:
     """A run without a crash."""
 
     ending: Object
-    calls: list[Call]
+    points: list[Point]
+    """Around each call on the way there."""
 
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """How the case ends when nobody dies, and the calls on the way there."""
+    """How the case ends when nobody dies."""
     result = play(tmp_path_factory.mktemp("undisturbed"))
     assert violations(result.seen) == []
-    return Undisturbed(ending(result.seen), calls_of(result.log))
+    return Undisturbed(ending(result.seen), everywhere(result.log))

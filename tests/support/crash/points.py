@@ -1,24 +1,14 @@
-"""Where the operator is killed: the calls of a counting run, and a choice among them (reliability, section 7, T2)."""
+"""Where the operator is killed: at a call by its number, or by its name (reliability, section 7, T2)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 SIDES = ("before", "after")
-
-
-@dataclass(frozen=True)
-class Call:
-    """One port call of a counting run."""
-
-    number: int
-    phase: str
-    behalf: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -53,11 +43,6 @@ COUNT_ONLY = Point(0, "before")
 """Kills nobody, and writes every call down."""
 
 
-def calls_of(log: Path) -> list[Call]:
-    """The calls that a run wrote down."""
-    return [Call(line["n"], line["phase"], line["for"], line["call"]) for line in _lines(log) if "call" in line]
-
-
 def killed_at(log: Path) -> str:
     """The call at which the process killed itself; empty where it did not."""
     lines = _lines(log)
@@ -67,12 +52,9 @@ def killed_at(log: Path) -> str:
     return f"{last['phase']}: {lines[-1]['killed']} {last['call']} (call {last['n']})"
 
 
-def everywhere(calls: Sequence[Call], limit: int) -> list[Point]:
-    """Every number and both sides; with a limit, spread evenly over all of them."""
-    whole = [Point(call.number, side) for call in calls for side in SIDES]
-    if not limit or limit >= len(whole):
-        return whole
-    return [whole[len(whole) * turn // limit] for turn in range(limit)]
+def everywhere(log: Path) -> list[Point]:
+    """Before and after each call that a counting run wrote down."""
+    return [Point(line["n"], side) for line in _lines(log) if "call" in line for side in SIDES]
 
 
 def _lines(log: Path) -> list[dict[str, Any]]:
