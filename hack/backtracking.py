@@ -17,10 +17,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from re import _constants as sre  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final
 
+sre = importlib.import_module("re._constants")
+"""Imported by name: type checkers do not agree whether the two private modules are there."""
+parser = importlib.import_module("re._parser")
 SOURCE: Final = Path(__file__).resolve().parents[1] / "src" / "inquest"
 CALLS: Final = frozenset({"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"})
 LOOP: Final = 32
