@@ -42,12 +42,18 @@ def speaks_of_throttling(signal: SignalContent) -> bool:
     return _THROTTLES.search(_words(signal)) is not None
 
 
+_WORD: Final = re.compile(r"[\w./-]+")
 _NAME: Final = re.compile(r"(?<![\w.-])[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?![\w-])")
 
 
 def names_in(signal: SignalContent) -> frozenset[str]:
-    """What a Signal's words could name within its target's namespace: names of objects, and hosts."""
-    return frozenset(_NAME.findall(_words(signal))) - {signal.target.namespace or signal.target.name}
+    """What a Signal's words could name within its target's namespace: names of objects, and hosts.
+
+    Its namespace's own name counts only where it is said of an object too: `shop/shop`.
+    """
+    words, home = _words(signal), signal.target.namespace or signal.target.name
+    is_displayed = any(word.strip(".") == f"{home}/{home}" for word in _WORD.findall(words))
+    return frozenset(_NAME.findall(words)) - (frozenset() if is_displayed else {home})
 
 
 def _known_names(snapshot: Snapshot) -> Iterator[str]:

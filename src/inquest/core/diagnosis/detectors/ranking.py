@@ -149,12 +149,16 @@ class Ranking:
 
     def _is_named(self, ref: TargetRef) -> bool:
         """Whether the Signal's words name an object beside the target, or a host that it serves."""
-        seen, words = self.snapshot.find(ref), self.snapshot.about_names
-        names = {ref.name, *(hosts_of(seen.object) if seen and ref.kind == "Ingress" else ())}
+        names, words = {ref.name, *self._hosts(key_of(ref))}, self.snapshot.about_names
         is_beside = ref.namespace == self.snapshot.root.namespace and not self.snapshot.proves_absent(
             self.snapshot.target
         )
         return is_beside and not names.isdisjoint(words)
+
+    def _hosts(self, key: Key) -> tuple[str, ...]:
+        """The hosts that an Ingress serves."""
+        seen = self.snapshot.at(*key) if key[0] == "Ingress" else None
+        return hosts_of(seen.object) if seen else ()
 
     def shown_at(self, findings: Iterable[Finding]) -> Iterator[Key]:
         """Where trouble shows: at whom a finding names, else at its object, and at what rests on either."""
@@ -173,15 +177,16 @@ class Ranking:
 
     @cached_property
     def names_any(self) -> bool:
-        """Whether the Signal's words name a workload of the namespace."""
-        return any(key[0] in WORKLOADS for key in self.named)
+        """Whether the Signal's words name a workload of the namespace, or a host that it serves."""
+        hosts = (host for key in self.named for host in self._hosts(key))
+        return any(key[0] in WORKLOADS for key in self.named) or not {*self.snapshot.about_names}.isdisjoint(hosts)
 
     @cached_property
     def named(self) -> frozenset[Key]:
-        """What the Signal's words name in the namespace, a pod as its workload."""
+        """What the Signal's words name in the namespace, a pod as its workload, an Ingress also by its host."""
         namespace, words = self.snapshot.target.name, self.snapshot.about_names
-        known = (*self.homes, *self.where.homes)
-        return frozenset(self.where.homes.get(key, key) for key in known if key[1] == namespace and key[2] in words)
+        known = (key for key in (*self.homes, *self.where.homes) if key[1] == namespace)
+        return frozenset(self.where.homes.get(key, key) for key in known if {key[2], *self._hosts(key)} & {*words})
 
     @cached_property
     def is_target_going(self) -> bool:
@@ -320,7 +325,8 @@ def _in_best_tier(view: Ranking, tree: _Tree, places: list[int]) -> list[int]:
 
 def _own_tier(view: Ranking, cause: Finding) -> int:
     """What keeps a namespace from going stands above all in it; what ails the whole cluster ails what serves."""
-    if view.is_target_going and cause.category == "FinalizerStuck":
+    is_what_holds = view.is_target_going and cause.category == "FinalizerStuck"
+    if is_what_holds or view.where.home(cause.object) in view.named:
         return NAMED
     return SERVING if cause.category in CLUSTER else BARE_POD
 

@@ -204,7 +204,7 @@ def _refused(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> 
     owner = workload_of(snapshot, pod)
     volume = next((each for each in snapshot.of_kind("PersistentVolume") if each.name == match["volume"]), None)
     claim = _claim_of(snapshot, pod, match["volume"])
-    found = volume or claim
+    found = claim or volume
     ref = ref_of(found.object) if found else owner
     return Finding(
         detector=NAME,
