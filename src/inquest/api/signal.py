@@ -206,6 +206,8 @@ class SignalStatus(StatusBase):
     """How often it was seen."""
     first_seen: Time | None = None
     """When it was first seen."""
+    first_fired: Time | None = None
+    """The earliest firing time of those that joined its case, where it is earlier than its own."""
     last_seen: Time | None = None
     """When it was last seen."""
     round: Annotated[int, Field(ge=1)] | None = None

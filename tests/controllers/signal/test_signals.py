@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from inquest.api.base import rfc3339
 from inquest.api.catalogue import RemediationWorkflow
+from inquest.api.investigation import Investigation
 from inquest.api.names import case_lease_name, fingerprint, investigation_name
 from inquest.api.notices import NoticeState
 from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.controllers.catalogue.live import content_hash, content_of
+from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.notices import LATEST_NOTICE, NOTICE_LOOK
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.controller import ORPHAN_LEASE, SignalController
 from inquest.controllers.status import redact_object
+from inquest.core.case.facts import Opened
+from inquest.core.case.steps import BeginCase
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.evidence.evidence import Gap
 from inquest.core.evidence.snapshot import Snapshot
@@ -694,3 +701,30 @@ async def test_a_hold_for_want_of_a_workflow_ends_when_one_comes(
     await world.look()
 
     assert signal["status"]["reason"] == (reason if is_wanted else "ManualReviewPending")
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "begins"),
+    [
+        ("2026-11-22T09:50:00Z", ("2026-11-22T09:40:00Z", "2026-11-22T09:45:00Z"), "2026-11-22T09:40:00Z"),
+        (None, ("2026-11-22T09:40:00Z",), "2026-11-22T09:40:00Z"),
+        ("2026-11-22T09:50:00Z", ("2026-11-22T09:55:00Z", None), "2026-11-22T09:50:00Z"),
+        (None, (None,), None),
+    ],
+    ids=["others are earlier", "its own is not known", "its own is the earliest", "nobody knows"],
+)
+async def test_a_case_begins_with_the_earliest_firing_time_of_those_that_joined_it(
+    world: World, own: str | None, others: tuple[str | None, ...], begins: str | None
+) -> None:
+    for number, at in enumerate((own, *others)):
+        world.signal(f"sig-{number}", **({"firingTime": at} if at else {}))
+        await world.look(f"sig-{number}")
+    (case,) = (found for (kind, _, _), found in world.held.items() if kind == "Investigation")
+    work = SimpleNamespace(investigation=Investigation.from_object(case))
+
+    opened = await Inquiries(replace(world.ports(), random=Random(1))).open(cast(Any, work), BeginCase())
+
+    assert isinstance(opened, Opened)
+    known = opened.spec.signal.firing_time
+    assert (rfc3339(known) if known else None) == begins
+    assert case["spec"]["signal"].get("firingTime") == own

@@ -16,6 +16,7 @@ from inquest.computing import compute
 from inquest.controllers.investigation.case_work import CaseWork, close_case
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.history import known_history
+from inquest.controllers.signal.pinned import signal_of
 from inquest.controllers.targets import place_target
 from inquest.core.case import endings, facts, investigating
 from inquest.core.case.case import context_of, is_outside, whole_contexts
@@ -67,7 +68,12 @@ class Inquiries:
 
     async def open(self, work: CaseWork, step: BeginCase) -> facts.Fact:
         inv = work.investigation
-        return facts.Opened(await self.ports.now(), inv.namespace, inv.name, inv.spec, self._pinned(inv))
+        signal = await signal_of(self.ports, inv)
+        spec, first = inv.spec, signal.status.first_fired if signal else None
+        if first is not None:
+            # What joined this case before it began may have fired earlier: that is when the trouble began.
+            spec = spec.model_copy(update={"signal": spec.signal.model_copy(update={"firing_time": first})})
+        return facts.Opened(await self.ports.now(), inv.namespace, inv.name, spec, self._pinned(inv))
 
     def _pinned(self, inv: Investigation) -> facts.CaseOptions:
         """The settings of this case, with what its spec asks for."""

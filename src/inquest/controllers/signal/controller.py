@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -106,7 +106,7 @@ class SignalController:
 
     ports: ControllerPorts
     acceptance: Acceptance = field(init=False)
-    _uncounted: dict[tuple[str, str], int] = field(default_factory=dict)
+    _uncounted: dict[tuple[str, str], tuple[Signal, ...]] = field(default_factory=dict)
     """Duplicates by the Signal that is to be told of them."""
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _carriers: OrderedDict[str, str] | None = None
@@ -698,33 +698,34 @@ class SignalController:
         if (inv.namespace, ref.name) == (found.namespace, found.name):
             return
         place = (inv.namespace, inv.name)
-        self._uncounted[place] = self._uncounted.get(place, 0) + 1
+        self._uncounted[place] = (*self._uncounted.get(place, ()), found)
         async with self._counting:
-            count = self._uncounted.pop(place, 0)
-            if not count:
+            joined = self._uncounted.pop(place, ())
+            if not joined:
                 return
             try:
-                await self._raise(inv, count, now)
+                await self._raise(inv, joined, now)
             except BaseException:
                 # The duplicate is written already and is not looked at for this again: the next one takes it along.
-                self._uncounted[place] = self._uncounted.get(place, 0) + count
+                self._uncounted[place] = (*self._uncounted.get(place, ()), *joined)
                 raise
 
-    async def _raise(self, inv: Investigation, count: int, now: datetime) -> None:
+    async def _raise(self, inv: Investigation, joined: Sequence[Signal], now: datetime) -> None:
         async for attempt in stamina.retry_context(on=Conflict, attempts=COUNT_TRIES, timeout=None, wait_max=1.0):
             with attempt:
                 original = await signal_of(self.ports, inv)
                 if original is not None:
                     before = original.status.occurrences or 1
+                    after = before + len(joined)
                     newer: tuple[NoticeEntry, ...] = ()
-                    many = duplicates_notice(original, before, before + count, self.ports.settings.cluster_name)
+                    many = duplicates_notice(original, before, after, self.ports.settings.cluster_name)
                     if many is not None:
                         whose = notices.owner_of_signal(original.spec.target, original.status.context)
                         key, told = f"{inv.uid}/StatusUpdate/duplicates-{many[0]}", replace(many[1], owners=(whose,))
                         newer = (await send_notice(self.ports, original, key, told, now),)
                     known = merge_notices(original.status.notices, *newer)
-                    changes = {"occurrences": before + count, "last_seen": now, "notices": known}
-                    await publish_status(self.ports, SIGNAL, original, changes, {}, now=now)
+                    counted = {"occurrences": after, "first_fired": _first_fired(original, joined), "last_seen": now}
+                    await publish_status(self.ports, SIGNAL, original, counted | {"notices": known}, {}, now=now)
 
     async def _announce(self, found: Signal, phase: SignalPhase, message: str) -> None:
         if phase in WARNINGS:
@@ -760,6 +761,13 @@ def _rest(found: Signal, now: datetime) -> timedelta | None:
     """How long a block still holds."""
     until = found.status.blocked_until if found.status.phase is SignalPhase.BLOCKED else None
     return until - now if until and until > now else None
+
+
+def _first_fired(original: Signal, joined: Iterable[Signal]) -> datetime | None:
+    """The earliest firing time of all, where it lies before the original's own."""
+    before = (original.status.first_fired, *(each.spec.firing_time for each in joined))
+    earliest, own = min((at for at in before if at is not None), default=None), original.spec.firing_time
+    return earliest if earliest is not None and (own is None or earliest < own) else None
 
 
 def _followed(found: Signal) -> ObjectRef | None:
