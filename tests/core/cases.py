@@ -630,6 +630,7 @@ def one_of_each() -> tuple[Fact, ...]:
         decided(ApprovalState.VOIDED, void=DRIFTED.reason, decided_at=None, drift=DRIFTED),
         decided(),
         created(),
+        facts.ExecutionWithdrawn(created().uid, AT),
         facts.JobSucceeded(AT),
         facts.UndoPlanned(PINNED_DEPLOYMENT, AT),
         facts.UndoSkipped("it was changed since", AT),

@@ -387,6 +387,7 @@ class FailureReason(StrEnum):
     UNSUPPORTED_ENGINE = "UnsupportedEngine"
     TARGET_DRIFTED = "TargetDrifted"
     CANCELLED = "Cancelled"
+    DELETED = "Deleted"
     UNKNOWN = "Unknown"
 
 

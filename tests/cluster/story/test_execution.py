@@ -298,6 +298,34 @@ def test_an_execution_that_is_deleted_takes_its_job_along(staging: World) -> Non
     assert word(ended, "reason", "resolution") == ("ExecutionFailed", "ManualReviewRequired")
 
 
+@pytest.mark.parametrize("environment", ["staging", "production"])
+def test_an_execution_that_is_deleted_before_anything_ran_is_made_again(inhabit: Inhabit, environment: str) -> None:
+    """By policy and by a person: the approval that the first has used holds for the one in its place."""
+    world = inhabit(environment)
+    holder = lock(world, {"app.kubernetes.io/managed-by": "inquest", "inquest.dev/execution": "another-executions-uid"})
+    world.broken()
+    signal = world.signal()
+    if environment == "production":
+        world.approve(world.asked(signal))
+    case = world.case(signal, "Executing")
+    first = world.execution(case, "Blocked")["metadata"]
+
+    world.api.delete("WorkflowExecution", first["name"], world.namespace)
+
+    world.shows("WorkflowExecution", first["name"], lambda seen: seen["metadata"]["uid"] != first["uid"])
+    second = world.execution(case, "Blocked")
+    world.api.delete("Job", holder["metadata"]["name"], EXECUTION_NAMESPACE)
+    world.touch("WorkflowExecution", second)
+    ran = world.execution(case, "Running")
+    assert ran["metadata"]["uid"] == second["metadata"]["uid"]
+    world.heal()
+    world.finish(world.job(ran))
+    assert word(world.reaches("Investigation", case, "Completed", "Failed"), "phase") == ("Completed",)
+    if environment == "production":
+        used = world.api.get("RemediationApprovalRequest", f"rar-{case['metadata']['name']}", world.namespace)
+        assert used["status"]["consumedBy"] == first["uid"]
+
+
 def test_a_target_that_is_deleted_during_verification_ends_it(staging: World) -> None:
     """In part C-LC-5, second column."""
     case, execution = running(staging)

@@ -43,6 +43,7 @@ from inquest.core.case.facts import (
     ContextResolved,
     Diagnosed,
     ExecutionCreated,
+    ExecutionWithdrawn,
     Fact,
     NothingSelected,
     Opened,
@@ -62,6 +63,7 @@ from inquest.core.case.steps import (
     BeginCase,
     CallModel,
     ChooseByCode,
+    Execute,
     Observed,
     ObservedExecution,
     RecordFact,
@@ -542,6 +544,49 @@ def test_a_run_that_goes_on_is_waited_for(phase: ExecutionPhase | None) -> None:
     seen = view(execution=ObservedExecution(phase))
 
     assert isinstance(next_step(cases.reached(Phase.EXECUTING), seen), Wait)
+
+
+DELETED = ObservedExecution(ExecutionPhase.FAILED, "deleted before anything ran", deleted=True)
+
+
+def withdrawn(times: int) -> Case:
+    """A case whose execution was deleted so often before anything ran, the last one as well."""
+    case = cases.reached(Phase.EXECUTING)
+    for number in range(times):
+        made = ExecutionCreated("wfe-inv-1", f"uid-{number}", cases.AT)
+        case = advance_case(advance_case(case, made), ExecutionWithdrawn(made.uid, cases.AT))
+    return case
+
+
+def test_an_execution_that_is_deleted_before_anything_ran_is_made_again_once_it_is_gone() -> None:
+    noted = next_step(cases.reached(Phase.EXECUTING), view(execution=DELETED))
+
+    assert isinstance(noted, RecordFact)
+    assert noted.fact == ExecutionWithdrawn(cases.created().uid, view().now)
+    assert isinstance(next_step(withdrawn(1), view(execution=DELETED)), Wait)
+    assert next_step(withdrawn(1), view(execution=None)) == Execute()
+
+
+def test_an_execution_that_is_gone_without_a_word_is_not_made_again() -> None:
+    made_again = advance_case(withdrawn(1), ExecutionCreated("wfe-inv-1", "another", cases.AT))
+
+    for case in (cases.reached(Phase.EXECUTING), made_again):
+        ended = next_step(case, view(execution=None))
+        assert isinstance(ended, RecordFact)
+        assert isinstance(ended.fact, Closed)
+        assert ended.fact.verdict.resolution is Resolution.MANUAL_REVIEW_REQUIRED
+
+
+def test_an_execution_that_is_deleted_again_and_again_ends_the_case() -> None:
+    made_again = advance_case(withdrawn(3), ExecutionCreated("wfe-inv-1", "another", cases.AT))
+
+    ended = next_step(made_again, view(execution=DELETED))
+
+    assert isinstance(ended, RecordFact)
+    assert isinstance(ended.fact, Closed)
+    verdict = ended.fact.verdict
+    assert (verdict.phase, verdict.reason, verdict.needs_review) == (Phase.FAILED, Reason.EXECUTION_FAILED, False)
+    assert verdict.message == "deleted before anything ran"
 
 
 def test_an_assessment_that_goes_on_is_waited_for() -> None:

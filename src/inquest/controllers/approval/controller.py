@@ -169,8 +169,13 @@ class ApprovalController:
         changes = _decision(phase, looked.request, looked.decided_at) | {"void_reason": looked.stand.void}
         await publish_status(self.ports, APPROVAL, looked.request, changes, _verdicts(phase, looked.stand), now=now)
 
-    async def consume(self, inv: Investigation, request_uid: str, execution_uid: str) -> None:
-        """Use the approval up, and say that it was given: by compare-and-swap, for one execution."""
+    async def consume(
+        self, inv: Investigation, request_uid: str, execution_uid: str, withdrawn: frozenset[str] = frozenset()
+    ) -> None:
+        """Use the approval up, and say that it was given: by compare-and-swap, for one execution.
+
+        It stays used by the first. One that was deleted before anything ran (`withdrawn`, uids) gives way to another.
+        """
         try:
             raw = await self.ports.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
         except NotFound as error:
@@ -178,7 +183,7 @@ class ApprovalController:
         found = RemediationApprovalRequest.from_object(raw)
         if found.uid != request_uid:
             raise Tampered(f"{found.name} is not the request that was decided")
-        if found.status.consumed_by == execution_uid:
+        if found.status.consumed_by in {execution_uid, *withdrawn}:
             return
         if found.status.consumed_by:
             raise Tampered(f"{found.name} was used by another execution")

@@ -35,7 +35,7 @@ from inquest.controllers.pods import pods_of
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import publish_status, redact_object
-from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, Fact, UndoCreated
+from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, ExecutionWithdrawn, Fact, UndoCreated
 from inquest.core.remediation.effectiveness import (
     LOOK_BACK,
     NOT_KNOWN,
@@ -69,10 +69,12 @@ from inquest.ports.kinds import EVENT, EXECUTION, INVESTIGATION, JOB, POD
 from inquest.ports.kubernetes import Json
 
 JOB_POLL: Final = timedelta(seconds=10)
+CASE_POLL: Final = timedelta(seconds=2)
 BUSY_POLL: Final = timedelta(seconds=30)
 MAX_BLOCKED: Final = timedelta(hours=1)
 OVERDUE: Final = timedelta(seconds=30)
 """After the deadline the assessment ends, whatever can be read (resources, section 14.1)."""
+_UNRUN: Final = (None, ExecutionPhase.PENDING, ExecutionPhase.BLOCKED)
 _UNBLOCKED: Final[Mapping[str, None]] = {"blocked_by": None, "blocked_until": None}
 
 
@@ -126,7 +128,7 @@ class ExecutionController:
         inv = await self._investigation(found)
         facts = await self._facts(inv) if inv is not None else ()
         if inv is not None and _is_awaited(found, inv, facts):
-            return StatusUpdate({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=2))
+            return StatusUpdate({"phase": ExecutionPhase.PENDING}, {}, again=CASE_POLL)
         fault = _fault(found, inv, facts)
         if fault is not None:
             return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
@@ -393,12 +395,19 @@ class ExecutionController:
         return StatusUpdate({}, verdicts)
 
     async def _let_go(self, found: WorkflowExecution) -> timedelta | None:
-        """The object is being deleted: its Job goes first, then the finalizer."""
+        """The object is being deleted: its Job goes first, then the finalizer.
+
+        Where nothing ran, its status says so and it stays until its case has taken note, which then makes another.
+        """
         if JOB_CLEANUP_FINALIZER not in found.metadata.finalizers:
             return None
         there = await self._job(found)
         if there is not None and lock_on(there, found.uid) is TargetLock.OURS:
             await self._delete_job(found, there)
+        elif await self._is_missed(found):
+            now = await self.ports.now()
+            await self._tell(found, _withdrawn(found, now), now)
+            return CASE_POLL
         rest = [name for name in found.metadata.finalizers if name != JOB_CLEANUP_FINALIZER]
         meta = {
             "name": found.name,
@@ -408,6 +417,16 @@ class ExecutionController:
         }
         await self.ports.status.swap(EXECUTION, self._sealed({"metadata": meta}), manager="inquest", status=False)
         return None
+
+    async def _is_missed(self, found: WorkflowExecution) -> bool:
+        """Whether its case counts on it, nothing of it ran, and the case does not know yet that it goes."""
+        failure, inv = found.status.failure, await self._investigation(found)
+        is_unrun = found.status.phase in _UNRUN or (failure is not None and failure.reason is FailureReason.DELETED)
+        if inv is None or not is_unrun or _is_undo(found) or inv.spec.cancel or inv.metadata.deletion_timestamp:
+            return False
+        facts = await self._facts(inv)
+        is_told = any(isinstance(fact, ExecutionWithdrawn) and fact.uid == found.uid for fact in facts)
+        return _names(facts, found) and not is_told and not any(isinstance(fact, Closed) for fact in facts)
 
     # --- what they use -------------------------------------------------------------------------------------------
 
@@ -560,6 +579,12 @@ def _failed_by_guard(halt: GuardResult, now: datetime) -> StatusUpdate:
     reason = FailureReason.TARGET_DRIFTED if drifted else FailureReason.CANCELLED
     failure = Failure(reason=reason, message=halt.message, ran=False, summary=halt.message[:500], failed_at=now)
     return _ended_badly(failure, now)
+
+
+def _withdrawn(found: WorkflowExecution, now: datetime) -> StatusUpdate:
+    if found.status.phase is ExecutionPhase.FAILED:
+        return StatusUpdate({}, {})
+    return _failure(found, JobOutcome(True, reason=FailureReason.DELETED, message="deleted before anything ran"), now)
 
 
 def _failure(found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> StatusUpdate:

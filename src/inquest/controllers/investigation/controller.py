@@ -500,6 +500,7 @@ class InvestigationController:
             message,
             bool(failure and failure.ran),
             late=failure is not None and failure.reason is FailureReason.DEADLINE_EXCEEDED,
+            deleted=failure is not None and failure.reason is FailureReason.DELETED,
             done=done,
             health_before=effect.health_before,
             health=effect.health,

@@ -90,7 +90,8 @@ class Effects:
         if digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
             raise Tampered(f"{name} says something else than what was approved")
         if asked is not None:
-            await ApprovalController(self.ports).consume(work.investigation, asked.uid, made.uid)
+            withdrawn = frozenset(each.uid for each in case.all(facts.ExecutionWithdrawn))
+            await ApprovalController(self.ports).consume(work.investigation, asked.uid, made.uid, withdrawn)
         return facts.ExecutionCreated(name, made.uid, await self.ports.now())
 
     async def plan_undo(self, work: CaseWork, step: PlanUndo) -> facts.Fact:

@@ -287,6 +287,15 @@ class ExecutionCreated(Fact):
 
 
 @dataclass(frozen=True)
+class ExecutionWithdrawn(Fact):
+    """The execution was deleted before anything ran; under its name another takes its place."""
+
+    SLOT: ClassVar[str] = "Effect"
+    uid: str
+    at: datetime
+
+
+@dataclass(frozen=True)
 class JobSucceeded(Fact):
     """The Job succeeded and its effect is being looked at."""
 
@@ -360,6 +369,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         ApprovalEscalated,
         ApprovalDecided,
         ExecutionCreated,
+        ExecutionWithdrawn,
         JobSucceeded,
         UndoPlanned,
         UndoSkipped,

@@ -27,6 +27,9 @@ from inquest.core.remediation.approval import HELD, ApprovalCheck, ApprovalStand
 from inquest.core.remediation.execution import undo_is_due
 from inquest.core.remediation.policy import ClaimCounts, PolicyInput, after_ruling
 
+MOST_WITHDRAWN: Final = 3
+"""An execution that is deleted once more before anything ran is not wanted: the case ends."""
+
 
 def step_analyzing(case: Case, view: Observed) -> Step:
     ruled, selected = case.last(facts.PolicyRuled), case.last(facts.Proposed)
@@ -160,9 +163,16 @@ def view_decision(view: Observed, stand: ApprovalCheck, state: ApprovalState) ->
 
 
 def step_executing(case: Case, view: Observed) -> Step:
-    seen = view.execution
-    if seen is None:
+    seen, made, withdrawn = view.execution, case.last(facts.ExecutionCreated), case.all(facts.ExecutionWithdrawn)
+    is_withdrawn = made is not None and made.uid in {each.uid for each in withdrawn}
+    if seen is None and is_withdrawn:
+        return Execute()
+    if seen is None or made is None:
         return RecordFact(facts.Closed(endings.execution_gone(chosen_conclusion(case)), view.now))
+    if seen.deleted and is_withdrawn:
+        return Wait(view.now + LOOK)
+    if seen.deleted and len(withdrawn) < MOST_WITHDRAWN:
+        return RecordFact(facts.ExecutionWithdrawn(made.uid, view.now))
     if seen.phase is ExecutionPhase.FAILED:
         # What never ran has changed nothing.
         is_due, failed = seen.ran and _undo_is_due(case, seen, failed=True), _failed(case, view, seen)

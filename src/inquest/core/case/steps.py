@@ -32,6 +32,8 @@ class ObservedExecution:
     ran: bool = False
     late: bool = False
     """It failed because the time of its workflow was over."""
+    deleted: bool = False
+    """Somebody deleted it before anything ran, and it waits for the case to say so."""
     done: endings.VerifiedEffect | None = None
     """How the assessment ended, once it has."""
     health_before: float | None = None

@@ -22,6 +22,7 @@ from inquest.core.case.facts import (
     Diagnosed,
     EffectIntended,
     ExecutionCreated,
+    ExecutionWithdrawn,
     Fact,
     JobSucceeded,
     NothingSelected,
@@ -81,6 +82,7 @@ TRANSITIONS: Final[Mapping[Phase, Mapping[type[Fact], Phase | None]]] = {
     },
     Phase.EXECUTING: {
         ExecutionCreated: STAYS,
+        ExecutionWithdrawn: STAYS,
         JobSucceeded: Phase.VERIFYING,
         EffectIntended: STAYS,
         UndoPlanned: STAYS,
