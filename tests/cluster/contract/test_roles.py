@@ -81,14 +81,17 @@ def test_the_operator_makes_jobs_and_config_maps_only_in_their_places(cluster: C
 
 
 CAN = [
-    ("inquest-viewer", "list", "remediationapprovalrequests", True),
+    ("inquest-viewer", "list", "investigations", True),
+    ("inquest-viewer", "get", "remediationapprovalrequests", False),
     ("inquest-viewer", "patch", "investigations", False),
     ("inquest-editor", "create", "signals", True),
     ("inquest-editor", "delete", "investigations", True),
     ("inquest-editor", "patch", "investigations", True),
+    ("inquest-editor", "get", "remediationapprovalrequests", False),
     ("inquest-editor", "patch", "remediationapprovalrequests", False),
     ("inquest-editor", "approve", "remediationapprovalrequests", False),
     ("inquest-editor", "patch", "workflowexecutions", False),
+    ("inquest-approver", "watch", "remediationapprovalrequests", True),
     ("inquest-approver", "approve", "remediationapprovalrequests", True),
     ("inquest-approver", "patch", "remediationapprovalrequests", True),
     ("inquest-approver", "create", "remediationapprovalrequests", False),
@@ -100,8 +103,10 @@ CAN = [
     ("inquest-signal-source", "get", "signals", False),
     ("view", "list", "investigations", True),
     ("view", "create", "investigations", False),
+    ("view", "list", "remediationapprovalrequests", False),
     ("edit", "create", "investigations", True),
     ("edit", "approve", "remediationapprovalrequests", False),
+    ("admin", "get", "remediationapprovalrequests", False),
     ("admin", "approve", "remediationapprovalrequests", False),
 ]
 

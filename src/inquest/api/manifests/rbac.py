@@ -79,7 +79,8 @@ class RequiredAccess:
 
 # --- what Inquest's own accounts get ---------------------------------------------------------------------
 
-_CASE_KINDS: Final[Words] = ("signals", "investigations", "remediationapprovalrequests", "workflowexecutions")
+_REQUESTS: Final = "remediationapprovalrequests"
+_CASE_KINDS: Final[Words] = ("signals", "investigations", _REQUESTS, "workflowexecutions")
 _CATALOGUE_KINDS: Final[Words] = ("actiontypes", "remediationworkflows")
 _AUTHORIZATION: Final = "authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
@@ -372,7 +373,7 @@ NEVER: Final[tuple[RequiredAccess, ...]] = (
     *_ask("", ("users", "groups", "serviceaccounts"), ("impersonate",)),
     *_ask(_ADMISSION, _POLICIES, CHANGE),
     *_ask("apiextensions.k8s.io", ("customresourcedefinitions",), CHANGE),
-    *_ask(GROUP, ("remediationapprovalrequests",), ("approve",)),
+    *_ask(GROUP, (_REQUESTS,), ("approve",)),
     *_ask("", ("configmaps",), ("update", "patch")),
     RequiredAccess("*", "*", "", "*"),
 )
@@ -381,6 +382,8 @@ NEVER: Final[tuple[RequiredAccess, ...]] = (
 # --- what people can be given ------------------------------------------------------------------------------
 
 _READ_ALL: Final = AccessRule(GROUP, PLURALS, READ)
+_READ_OPEN: Final = AccessRule(GROUP, tuple(plural for plural in PLURALS if plural != _REQUESTS), READ)
+"""All but what holds the groups of the people who decided (ADR 0024)."""
 _READ_CASES: Final = AccessRule(
     api_names.EVIDENCE_GROUP,
     (api_names.EVIDENCE_RESOURCE, f"{api_names.EVIDENCE_RESOURCE}/{api_names.EVIDENCE_RECORD}"),
@@ -389,13 +392,13 @@ _READ_CASES: Final = AccessRule(
 """The text of evidence, as far as the reader may read what it was read from."""
 
 PEOPLE: Final[tuple[PeopleRole, ...]] = (
-    PeopleRole("inquest-viewer", (_READ_ALL, _READ_CASES), "view"),
+    PeopleRole("inquest-viewer", (_READ_OPEN, _READ_CASES), "view"),
     PeopleRole(
-        "inquest-editor", (_READ_ALL, _READ_CASES, AccessRule(GROUP, ("signals", "investigations"), CHANGE)), "edit"
+        "inquest-editor", (_READ_OPEN, _READ_CASES, AccessRule(GROUP, ("signals", "investigations"), CHANGE)), "edit"
     ),
     PeopleRole(
         "inquest-approver",
-        (_READ_ALL, _READ_CASES, AccessRule(GROUP, ("remediationapprovalrequests",), ("update", "patch", "approve"))),
+        (_READ_ALL, _READ_CASES, AccessRule(GROUP, (_REQUESTS,), ("update", "patch", "approve"))),
     ),
     PeopleRole("inquest-author", (AccessRule(GROUP, _CATALOGUE_KINDS, (*READ, *CHANGE)),)),
     PeopleRole("inquest-signal-source", (AccessRule(GROUP, ("signals",), CREATE),)),
