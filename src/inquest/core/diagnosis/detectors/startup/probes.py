@@ -419,6 +419,33 @@ def _is_starting_up(snapshot: Snapshot, container: Container) -> bool:
     return any(_STARTED_LATE.search(line[:400]) for log in logs for line in log.text.splitlines()[-5:])
 
 
+def _never_passed(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
+    """A command that ran and has ended no run of the container well: each lasted no longer than the probe's patience.
+
+    One that had passed before speaks for the application, which became unwell.
+    """
+    ran, delay = _lasted(failure.container), _number(failure.probe, "initialDelaySeconds", 0)
+    period = _number(failure.probe, "periodSeconds", 10)
+    if failure.how != "exec" or failure.kind == "Readiness" or _TIMEOUT.search(failure.why):
+        return None
+    if failure.container.restarts < _KILLED or ran is None or _died_by_itself(failure.container):
+        return None
+    if ran > delay + _budget(failure.probe) + _grace(failure.container) + period:
+        return None
+    command = " ".join(map(str, failure.action.get("command") or ()))
+    return ProbeFault(
+        "exec.command",
+        command,
+        0.72,
+        f"has it killed in every run before {command} has passed once: {failure.why[:120]}",
+        f"The command passes within {int(delay + _budget(failure.probe))} s of a start.",
+    )
+
+
+_KILLED: Final = 2
+"""Restarts from which on it is no accident."""
+
+
 def _too_short(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     """A timeout of a second or two that is not met; with a tiny CPU limit that is the reason instead."""
     timeout = _number(failure.probe, "timeoutSeconds", 1)
@@ -463,6 +490,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     _wrong_path,
     _no_command,
     _no_health_service,
+    _never_passed,
     _too_soon,
     _too_short,
     _unwell,
