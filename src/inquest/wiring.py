@@ -31,7 +31,7 @@ from inquest.adapters.opa.process import QUIET, Notify, OpaProcess, find_binary
 from inquest.adapters.playbooks.reader import read_library
 from inquest.adapters.traced import ObservedModel, ObservedRedactor, ObservedTools, Tracing
 from inquest.controllers.budget import HourlyBudget, MeteredModel
-from inquest.controllers.catalogue.live import LiveCatalogue
+from inquest.controllers.catalogue.live import LiveCatalogue, WorkflowSources
 from inquest.controllers.investigation.stored import Transcripts
 from inquest.controllers.journal import Journal
 from inquest.controllers.ports import ControllerPorts
@@ -121,7 +121,8 @@ async def open_adapters(
         books = playbooks_of(settings)
         runbooks = {book.name: book.text for book in books}
         context, blocked = context_tool(target_reader, datastorage), frozenset(settings.rca.blocked_kinds)
-        catalogue = LiveCatalogue(datastorage, kube.status, settings.kubernetes.namespace)
+        sources = WorkflowSources(settings.kubernetes.namespace, settings.execution.workflow_namespaces)
+        catalogue = LiveCatalogue(datastorage, kube.status, sources)
         backends = Backends(kube.cluster, redacting, clock, catalogue, context, runbooks, blocked)
         backends = replace(
             backends, metrics=metrics_of(settings, redactor, stack), logs=logs_of(settings, redactor, stack)

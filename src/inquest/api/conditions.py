@@ -263,7 +263,14 @@ _WORKFLOW = (
     ConditionType(
         "Valid",
         ("Valid",),
-        ("ActionTypeNotFound", "ImageNotPinned", "DependencyMissing", "ParametersInvalid", "VersionConflict"),
+        (
+            "ActionTypeNotFound",
+            "IdTaken",
+            "ImageNotPinned",
+            "DependencyMissing",
+            "ParametersInvalid",
+            "VersionConflict",
+        ),
     ),
     ConditionType("ActionTypeFound", ("Found",), ("NotFound",)),
     ConditionType(

@@ -17,8 +17,8 @@ from inquest.controllers.catalogue.live import (
     content_of,
     is_active,
     is_pending,
-    list_versions,
     newest_workflows,
+    versions_of,
 )
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
@@ -113,7 +113,7 @@ class Guards:
         if context.failure:
             raise Retryable(context.failure)
         pin = context.target_pin
-        workflow_hash, active = await self._workflow(workflow)
+        workflow_hash, active = await self._workflow(workflow, target.namespace or "")
         seen = CurrentState(
             target_uid=None if context.deleted else (pin.uid if pin else None),
             drift_hash=(pin.drift_hash or "") if pin else "",
@@ -122,12 +122,14 @@ class Guards:
         )
         return find_drift(target, workflow, seen)
 
-    async def _workflow(self, workflow: WorkflowPin) -> tuple[str, bool]:
-        """Content hash of the workflow as it is now, and whether it is in force; an empty hash: it is gone.
+    async def _workflow(self, workflow: WorkflowPin, target: str) -> tuple[str, bool]:
+        """Content hash of the workflow as it is now, and whether it is in force for a target in that namespace.
+
+        An empty hash: it is gone.
 
         The resource decides; DataStorage may have withdrawn it besides, and while it is away it delays no decision.
         """
-        same = await list_versions(self.ports.status, self.ports.namespace, workflow.id)
+        same = versions_of(await self.ports.workflow_sources.workflows(self.ports.status, target), workflow.id)
         found = next(iter(newest_workflows(same)), None)
         if found is None or found.metadata.deletion_timestamp is not None:
             return "", False

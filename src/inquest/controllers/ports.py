@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from inquest.computing import compute
 from inquest.controllers.budget import HourlyBudget
+from inquest.controllers.catalogue.live import WorkflowSources
 from inquest.controllers.journal import Journal
 from inquest.core.diagnosis.playbooks import Playbook
 from inquest.core.redaction.redacted import Redacted
@@ -73,6 +74,11 @@ class ControllerPorts:
     def namespace(self) -> str:
         """The operator's own namespace."""
         return self.settings.kubernetes.namespace
+
+    @property
+    def workflow_sources(self) -> WorkflowSources:
+        """Whose workflows are offered to whom."""
+        return WorkflowSources(self.namespace, self.settings.execution.workflow_namespaces)
 
     @property
     def execution_namespace(self) -> str:

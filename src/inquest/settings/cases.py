@@ -217,6 +217,8 @@ class ExecutionSettings(SettingsGroup):
 
     namespace: str = "inquest-workflows"
     """Namespace of the Jobs and of the workflows' accounts."""
+    workflow_namespaces: tuple[str, ...] = ()
+    """Namespaces that may keep workflows for what stands in them, beside the operator's own, which serves all."""
     dry_run: Annotated[bool, LIVE] = False
     """Rulings are made; nothing is asked or executed."""
     cooldown: Annotated[Span, LIVE] = timedelta(minutes=5)

@@ -114,6 +114,15 @@ class Settings(BaseSettings):
             raise ValueError(f"freeze_windows: {', '.join(twice)}: a name stands for one window")
         return self
 
+    @model_validator(mode="after")
+    def _workflows_are_read(self) -> Self:
+        read = {self.kubernetes.namespace, *self.kubernetes.namespaces}
+        unread = sorted(set(self.execution.workflow_namespaces) - read)
+        if self.kubernetes.namespaces and unread:
+            names = ", ".join(unread)
+            raise ValueError(f"execution.workflow_namespaces: {names} must be among kubernetes.namespaces, to be read")
+        return self
+
     def secrets(self) -> tuple[str, ...]:
         """Every secret value that this process itself holds; never logged."""
         stack = (*self.prometheus.secrets(), *self.loki.secrets(), *self.alertmanager.secrets())

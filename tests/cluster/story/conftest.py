@@ -105,9 +105,9 @@ def inhabit(api: Api, process: Operator, cluster: Cluster) -> Iterator[Inhabit]:
     """Makes namespaces: `inhabit(environment="staging")`; more labels by their whole name."""
     with ExitStack() as stack:
 
-        def make(environment: str = "production", **labels: str) -> World:
+        def make(environment: str = "production", *, name: str = "", **labels: str) -> World:
             found = {"inquest.dev/environment": environment, **labels}
-            return stack.enter_context(inhabited(api, process, cluster.kubectl, found))
+            return stack.enter_context(inhabited(api, process, cluster.kubectl, found, name))
 
         yield make
 

@@ -316,9 +316,11 @@ def _waits(reason: str, message: str = "") -> Object:
 
 
 @contextmanager
-def inhabited(api: Api, operator: Operator, kubectl: Kubectl, labels: Mapping[str, str]) -> Iterator[World]:
+def inhabited(
+    api: Api, operator: Operator, kubectl: Kubectl, labels: Mapping[str, str], name: str = ""
+) -> Iterator[World]:
     """A namespace with these labels, in which jane may approve; it goes at the end."""
-    name = f"{PREFIX}{uuid4().hex[:10]}"
+    name = name or f"{PREFIX}{uuid4().hex[:10]}"
     meta = {"name": name, "labels": {"inquest.dev/managed": "true", **labels}}
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
     api.create(may_approve(name, JANE))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -11,15 +12,22 @@ from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.refs import WorkflowPin
 from inquest.api.types import VoidReason
 from inquest.controllers.catalogue.controller import CatalogueController
-from inquest.controllers.catalogue.live import content_hash, content_of, find_unsettled
+from inquest.controllers.catalogue.live import (
+    LiveCatalogue,
+    WorkflowSources,
+    content_hash,
+    content_of,
+    find_unsettled,
+)
 from inquest.controllers.guards import Guards
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.proposal import Drift
-from inquest.core.selection.catalogue import CatalogueFilters, Workflow
-from inquest.errors import Retryable, Unavailable
+from inquest.core.selection.catalogue import CatalogueFilters, Page, Workflow
+from inquest.errors import NotFound, Retryable, Unavailable
 from inquest.ports.datastorage import RegisteredEntry
 from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.settings.settings import Settings
 from tests.cluster.kube import proposal
 from tests.controllers.signal.test_signals import HOME, World
 from tests.core import cases
@@ -330,9 +338,9 @@ async def test_a_catalogue_is_settled_when_all_that_is_wanted_of_it_is(change: d
     world.apply("restart")
     world.register("restart", **change)
 
-    assert await find_unsettled(world.ports().status, HOME, (ACTION,)) == waits_for
-    assert await find_unsettled(world.ports().status, HOME, ()) == waits_for
-    assert await find_unsettled(world.ports().status, HOME, ("RestartPod",)) == "", (
+    assert await find_unsettled(world.ports().status, WorkflowSources(HOME), "", (ACTION,)) == waits_for
+    assert await find_unsettled(world.ports().status, WorkflowSources(HOME), "", ()) == waits_for
+    assert await find_unsettled(world.ports().status, WorkflowSources(HOME), "", ("RestartPod",)) == "", (
         "nobody waits for what is not wanted"
     )
 
@@ -343,7 +351,7 @@ async def test_a_workflow_without_its_action_type_is_not_waited_for() -> None:
     conditions = [WITHOUT_ACTION]
     world.register("restart", registration="Invalid", conditions=conditions)
 
-    assert await find_unsettled(world.ports().status, HOME, ()) == ""
+    assert await find_unsettled(world.ports().status, WorkflowSources(HOME), "", ()) == ""
 
 
 async def test_the_first_fill_names_what_is_not_registered_yet_and_stops_at_nothing_else() -> None:
@@ -370,3 +378,106 @@ async def test_what_is_deleted_keeps_nobody_waiting() -> None:
     await catalogue.deleted(HOME, "action")
 
     assert catalogue.unsettled() == ""
+
+
+# --- workflows that teams keep ------------------------------------------------------------------------------------
+
+LISTING = Settings(execution={"workflow_namespaces": ["shop", "pay"]})
+
+
+def keep(world: Busy, namespace: str, name: str, made: str, **spec: Any) -> Json:
+    """A workflow of a team, applied on that day of November, and as the operator says of it by now."""
+    spec = proposal("RemediationWorkflow")["spec"] | {"id": "restart", "actionType": ACTION} | spec
+    meta = {"name": name, "namespace": namespace, "creationTimestamp": f"2026-11-{made}T10:00:00Z"}
+    return world.put(
+        "RemediationWorkflow", name, namespace, apiVersion="inquest.dev/v1alpha1", metadata=meta, spec=spec
+    )
+
+
+async def looked_at(world: Busy, *kept: Json) -> list[tuple[str, str]]:
+    """What the operator says of each: registration, and what is valid about it."""
+    catalogue = CatalogueController(world.ports())
+    for found in kept:
+        await catalogue.workflow(found["metadata"]["namespace"], found["metadata"]["name"])
+    statuses = [RemediationWorkflow.from_object(found).status for found in kept]
+    valid = [status.condition("Valid") for status in statuses]
+    return [(str(one.registration), why.reason if why else "") for one, why in zip(statuses, valid, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        (("shop", "21"), ("pay", "20"), [("Invalid", "IdTaken"), ("Active", "Valid")]),
+        (("shop", "20"), ("pay", "21"), [("Active", "Valid"), ("Invalid", "IdTaken")]),
+        (("shop", "20"), (HOME, "21"), [("Invalid", "IdTaken"), ("Active", "Valid")]),
+        (("elsewhere", "20"), ("shop", "21"), [("Invalid", "Pending"), ("Active", "Valid")]),
+    ],
+    ids=["the older has it", "the older has it, the other way round", "the operator's has it", "nobody reads that one"],
+)
+async def test_an_id_belongs_to_one_namespace(
+    first: tuple[str, str], second: tuple[str, str], told: list[tuple[str, str]]
+) -> None:
+    world = Busy(coming=False, settings=LISTING)
+    world.act()
+    kept = [keep(world, *first[:1], "one", first[1]), keep(world, *second[:1], "two", second[1], version="9.0.0")]
+
+    assert await looked_at(world, *kept) == told
+
+
+async def test_whose_id_the_operators_namespace_takes_is_looked_at_again_and_withdrawn() -> None:
+    world = Busy(coming=False, settings=LISTING)
+    world.act()
+    theirs = keep(world, "shop", "theirs", "20")
+    assert await looked_at(world, theirs) == [("Active", "Valid")]
+    world.registrations.append(RegisteredEntry("theirs", theirs["status"]["contentHash"], "Active"))
+    ours = keep(world, HOME, "ours", "21", version="9.0.0")
+
+    await CatalogueController(world.ringing()).workflow(HOME, ours["metadata"]["name"])
+    await CatalogueController(world.ports()).sweep()
+
+    assert "RemediationWorkflow theirs" in world.names_rung
+    assert world.disabled == ["theirs"]
+    assert await looked_at(world, theirs) == [("Invalid", "IdTaken")]
+    del world.held["RemediationWorkflow", HOME, "ours"]
+    world.names_rung.clear()
+    await CatalogueController(world.ringing()).sweep()
+    assert world.names_rung == ["RemediationWorkflow theirs"]
+
+
+@pytest.mark.parametrize(("namespace", "is_in_force"), [("shop", True), ("pay", False), (None, False)])
+async def test_a_teams_workflow_is_used_for_what_stands_in_its_own_namespace_alone(
+    namespace: str | None, is_in_force: bool
+) -> None:
+    world = Busy(coming=False, settings=LISTING)
+    world.act()
+    theirs = keep(world, "shop", "theirs", "20")
+    await looked_at(world, theirs)
+    digest = theirs["status"]["contentHash"]
+    pin = WorkflowPin(id="restart", version="1.0.0", action_type=ACTION, content_hash=digest, engine="job")
+    target = TARGET.model_copy(update={"namespace": namespace})
+    filters = CatalogueFilters("high", "Deployment", "production", "P1", namespace=namespace or "")
+    offered = LiveCatalogue(cast(Any, Store(digest)), world.ports().status, world.ports().workflow_sources)
+
+    drift = await Guards(world.ports()).drift(target, pin, replace(SAME, target=target, root=target, target_pin=target))
+
+    assert (drift is None) is is_in_force
+    assert bool((await offered.workflows(ACTION, filters)).items) is is_in_force
+    found = offered.workflow("uuid", filters)
+    if is_in_force:
+        assert (await found).content_hash == digest
+    else:
+        with pytest.raises(NotFound, match="no active RemediationWorkflow in inquest-system"):
+            await found
+
+
+@dataclass(frozen=True)
+class Store:
+    """DataStorage, which finds the one workflow for everybody."""
+
+    digest: str
+
+    async def workflow(self, workflow_id: str, filters: CatalogueFilters | None) -> Any:
+        return SimpleNamespace(content_hash=self.digest)
+
+    async def workflows(self, action: str, filters: CatalogueFilters, offset: int, limit: int) -> Page[Any]:
+        return Page((SimpleNamespace(workflow_id="uuid"),), 0, 10, False)

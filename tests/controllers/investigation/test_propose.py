@@ -14,7 +14,7 @@ import yaml
 from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.refs import TargetRef
 from inquest.api.types import Phase, SubReason
-from inquest.controllers.catalogue.live import LiveCatalogue, content_hash, content_of
+from inquest.controllers.catalogue.live import LiveCatalogue, WorkflowSources, content_hash, content_of
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.propose import Proposals
 from inquest.controllers.investigation.select import CATALOGUE_WAIT, Selections
@@ -290,7 +290,7 @@ IN_FORCE: dict[str, Any] = {
 )
 async def test_only_what_a_resource_carries_as_active_is_offered(there: tuple[Json, ...], offered: bool) -> None:
     outside = Outside(record=replace(RECORD, content_hash=OF_RESTART), applied=there)
-    catalogue = LiveCatalogue(outside, outside, "inquest-system")  # type: ignore[arg-type]
+    catalogue = LiveCatalogue(outside, outside, WorkflowSources("inquest-system"))  # type: ignore[arg-type]
 
     actions = await catalogue.actions(FILTERS)
     workflows = await catalogue.workflows("IncreaseMemoryLimits", FILTERS, 0, 10)

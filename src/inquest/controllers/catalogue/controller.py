@@ -20,12 +20,17 @@ from inquest.api.conditions import ConditionValue, false, true
 from inquest.api.signal import Signal
 from inquest.api.types import Registration, SignalPhase
 from inquest.controllers.catalogue.live import (
+    ID_TAKEN,
     NO_ACTION_TYPE,
+    WorkflowSources,
     by_version,
     content_hash,
     content_of,
+    is_taken,
     lacks_action,
-    list_versions,
+    list_workflows,
+    rightful,
+    versions_of,
 )
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import ResourceT, parse_objects, unreadable_fields
@@ -67,7 +72,7 @@ class CatalogueController:
         if not isinstance(found, ActionType):
             return None
         if namespace != self.ports.namespace:
-            return await self._told(ACTION_TYPE, found, _elsewhere(self.ports.namespace))
+            return await self._told(ACTION_TYPE, found, _elsewhere((self.ports.namespace,)))
         oldest = await self._action_type(found.spec.name)
         if oldest is not None and oldest.uid != found.uid:
             return await self._told(ACTION_TYPE, found, _using((), _second(found, oldest)))
@@ -80,8 +85,14 @@ class CatalogueController:
         return again
 
     async def _naming(self, action: str) -> tuple[RemediationWorkflow, ...]:
-        found = parse_objects(RemediationWorkflow, await self.ports.status.list(WORKFLOW, self.ports.namespace))
-        return tuple(one for one in found if one.spec.action_type == action)
+        return tuple(one for one in await self._workflows() if one.spec.action_type == action)
+
+    @property
+    def _sources(self) -> WorkflowSources:
+        return self.ports.workflow_sources
+
+    async def _workflows(self) -> tuple[RemediationWorkflow, ...]:
+        return await list_workflows(self.ports.status, self._sources.all)
 
     async def fill(self) -> str:
         """Look at everything once, in order: the database may be younger than the resources.
@@ -116,16 +127,21 @@ class CatalogueController:
         found = await self._read(WORKFLOW, RemediationWorkflow, namespace, name)
         if not isinstance(found, RemediationWorkflow):
             return None
-        if namespace != self.ports.namespace:
-            return await self._told(WORKFLOW, found, _elsewhere(self.ports.namespace))
-        same = await list_versions(self.ports.status, self.ports.namespace, found.spec.id)
+        if namespace not in self._sources.all:
+            return await self._told(WORKFLOW, found, _elsewhere(self._sources.all))
+        of_this_id = versions_of(await self._workflows(), found.spec.id)
+        rivals = [one for one in of_this_id if one.namespace != namespace]
+        same = rightful(of_this_id, self.ports.namespace)
+        if holder := next((one for one in same if one.namespace != namespace), None):
+            return await self._workflow_told(found, _taken(found, holder))
         newest = max(same, key=by_version, default=found)
         if by_version(newest) > by_version(found):
             return await self._workflow_told(found, _superseded(found, newest))
         again = await self._workflow_told(found, await self._attempt_workflow(found))
-        for older in same:
-            if older.spec.version != found.spec.version and older.status.registration is not Registration.SUPERSEDED:
-                self.ports.offer(WORKFLOW, older.namespace, older.name, older.uid)
+        older = [one for one in same if one.spec.version != found.spec.version]
+        for one in (*older, *rivals):
+            if one.status.registration not in (Registration.SUPERSEDED, Registration.INVALID):
+                self.ports.offer(WORKFLOW, one.namespace, one.name, one.uid)
         return again
 
     async def _workflow_told(self, found: RemediationWorkflow, result: RegistrationAttempt) -> timedelta | None:
@@ -152,22 +168,25 @@ class CatalogueController:
         """Disable what no resource carries any more, or whose ActionType is gone; says how many."""
         # First what is held: a workflow that is applied and registered between the reads is no orphan.
         registered = await self.ports.datastorage.registered()
-        workflows = await self._whole(WORKFLOW, RemediationWorkflow)
-        actions = await self._whole(ACTION_TYPE, ActionType)
+        workflows = await self._whole(WORKFLOW, RemediationWorkflow, self._sources.all)
+        actions = await self._whole(ACTION_TYPE, ActionType, (self.ports.namespace,))
         if workflows is None or actions is None:
             return 0
         named = {action.spec.name for action in actions}
-        hashes = {content_hash(content_of(one)) for one in workflows if one.spec.action_type in named}
+        counting = rightful(workflows, self.ports.namespace)
+        hashes = {content_hash(content_of(one)) for one in counting if one.spec.action_type in named}
         orphans = [held for held in registered if _is_orphan(held, hashes)]
         for orphan in orphans:
             await self.ports.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow or ActionType is gone")
             log.info("workflow disabled", workflow=orphan.name, version=orphan.version, id=orphan.id)
-        self._revive(actions, workflows, named)
+        self._revive(actions, counting, named)
         return len(orphans)
 
-    async def _whole(self, kind: ResourceKind, model: type[ResourceT]) -> tuple[ResourceT, ...] | None:
+    async def _whole(
+        self, kind: ResourceKind, model: type[ResourceT], namespaces: Iterable[str]
+    ) -> tuple[ResourceT, ...] | None:
         """None where one cannot be read: what is there is not known, and a part proves nothing."""
-        items = await self.ports.status.list(kind, self.ports.namespace)
+        items = [one for namespace in namespaces for one in await self.ports.status.list(kind, namespace)]
         readable = parse_objects(model, items)
         return readable if len(readable) == len(items) else None
 
@@ -180,7 +199,7 @@ class CatalogueController:
         for one in newest.values():
             is_left = one.status.registration is Registration.ACTIVE and one.spec.action_type not in named
             is_found = lacks_action(one) and one.spec.action_type in named
-            if is_left or is_found or one.status.registration is Registration.SUPERSEDED:
+            if is_left or is_found or is_taken(one) or one.status.registration is Registration.SUPERSEDED:
                 self.ports.offer(WORKFLOW, one.namespace, one.name, one.uid)
 
     async def _attempt_action_type(self, name: str, words: Mapping[str, str]) -> RegistrationAttempt:
@@ -303,10 +322,20 @@ def _seniority(found: ActionType) -> tuple[str, bool, str]:
     return str(meta.creation_timestamp), found.status.registration is not Registration.ACTIVE, found.uid
 
 
-def _elsewhere(home: str) -> RegistrationAttempt:
+def _elsewhere(read: Sequence[str]) -> RegistrationAttempt:
     """A stranger's resource: registered, it would be offered to every case and run with any account of the runs."""
-    message = f"metadata.namespace: the catalogue is read from {home} only; apply it there"
+    message = f"metadata.namespace: the catalogue is read from {', '.join(read)} only; apply it there"
     verdicts = {"Registered": false("NamespaceNotRead", message), "Ready": false("Registered", message)}
+    return RegistrationAttempt({"registration": Registration.INVALID, "message": message}, verdicts)
+
+
+def _taken(found: RemediationWorkflow, holder: RemediationWorkflow) -> RegistrationAttempt:
+    message = f"spec.id: {found.spec.id} belongs to {holder.namespace}/{holder.name}; give yours an id of its own"
+    verdicts = {
+        "Valid": false(ID_TAKEN, message),
+        "Registered": false("Invalid", message),
+        "Ready": false("Valid", message),
+    }
     return RegistrationAttempt({"registration": Registration.INVALID, "message": message}, verdicts)
 
 

@@ -12,7 +12,7 @@ from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.execution import PinnedWorkflow
 from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.api.types import UndoWhen
-from inquest.controllers.catalogue.live import content_hash, content_of, is_active, list_versions, newest_workflows
+from inquest.controllers.catalogue.live import content_hash, content_of, is_active, newest_workflows, versions_of
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import concluding, facts, outcome
 from inquest.core.case.case import Case, context_of
@@ -88,7 +88,8 @@ class Proposals:
         """The same of a workflow that a person named by its own id, with parameters as text (decision 0004)."""
         if reply.choice is None:
             return await self.check(reply, filters, kind, 1)
-        applied = await list_versions(self.ports.status, self.ports.namespace, reply.choice.workflow_id)
+        serving = await self.ports.workflow_sources.workflows(self.ports.status, filters.namespace)
+        applied = versions_of(serving, reply.choice.workflow_id)
         active = next((one for one in newest_workflows(applied) if is_active(one)), None)
         if active is None:
             return await self.check(reply, filters, kind, 1)
@@ -135,9 +136,12 @@ class Proposals:
     async def _undoing(self, workflow: RemediationWorkflow, target: PinnedTarget) -> UndoPlan | None:
         """What takes it back, pinned together with it; None where the catalogue has no such workflow in force."""
         named = workflow.spec.undo
-        applied = await list_versions(self.ports.status, self.ports.namespace, named.id) if named else ()
+        if named is None:
+            return None
+        serving = await self.ports.workflow_sources.workflows(self.ports.status, target.namespace or "")
+        applied = versions_of(serving, named.id)
         for found in newest_workflows(applied):
-            if named is None or found.spec.version != named.version or not is_active(found):
+            if found.spec.version != named.version or not is_active(found):
                 continue
             bound = bind_parameters(found.spec.parameters, named.parameters, target)
             missing = [one.name for one in found.spec.parameters if one.required and one.name not in bound.parameters]

@@ -20,6 +20,7 @@ from inquest.core.case import facts
 from inquest.core.case.case import reclassify_input
 from inquest.core.case.concluding import seen_again
 from inquest.core.case.endings import catalogue_unavailable
+from inquest.core.case.selecting import filters_of
 from inquest.core.case.steps import (
     AskPolicy,
     BindProposal,
@@ -84,16 +85,17 @@ class Selections:
         if not isinstance(fact, facts.Closed) or fact.verdict.sub_reason is not SubReason.NO_MATCHING_WORKFLOWS:
             return fact
         wanted = selection.wanted_actions(work.case.findings)
-        missing = "" if work.case.last(facts.NothingSelected) else await self._unsettled(wanted)
+        missing = "" if work.case.last(facts.NothingSelected) else await self._unsettled(work, wanted)
         unseen = f"{missing} was not registered when the model chose"
         return await close_case(self.ports, catalogue_unavailable(unseen)) if missing else fact
 
-    async def _unsettled(self, wanted: tuple[str, ...]) -> str:
-        return await find_unsettled(self.ports.status, self.ports.namespace, wanted)
+    async def _unsettled(self, work: CaseWork, wanted: tuple[str, ...]) -> str:
+        target = filters_of(work.case).namespace
+        return await find_unsettled(self.ports.status, self.ports.workflow_sources, target, wanted)
 
     async def _awaited(self, work: CaseWork, wanted: tuple[str, ...]) -> str:
         """What is not settled after it was waited for long enough, empty: nothing; Unsettled before that."""
-        missing, diagnosed = await self._unsettled(wanted), work.case.last(facts.Diagnosed)
+        missing, diagnosed = await self._unsettled(work, wanted), work.case.last(facts.Diagnosed)
         if missing and diagnosed and await self.ports.now() - diagnosed.at < CATALOGUE_WAIT:
             raise Unsettled(missing)
         return missing

@@ -17,7 +17,6 @@ import stamina
 from pydantic import ValidationError
 
 from inquest.api.base import FIELD_MANAGER, ObjectMeta, OwnerReference, rfc3339
-from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.conditions import ConditionValue, false, set_conditions, true, unknown
 from inquest.api.investigation import Investigation, InvestigationSpec
 from inquest.api.names import (
@@ -74,7 +73,7 @@ from inquest.core.signals.triage import (
 )
 from inquest.core.signals.triage_input import BUILT_IN_NOISE, TriageDecision, TriageInput, TriageRules
 from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, NeverRead, NotFound, Retryable, UnknownKind
-from inquest.ports.kinds import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL, WORKFLOW
+from inquest.ports.kinds import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL
 from inquest.ports.kubernetes import Json
 
 RATE_LIMITED: Final = "RateLimited"
@@ -365,7 +364,8 @@ class SignalController:
         status = inv.status
         if not status.wanted_actions or status.completed_at is None:
             return False
-        found = parse_objects(RemediationWorkflow, await self.ports.status.list(WORKFLOW, self.ports.namespace))
+        target = inv.spec.signal.target.namespace or ""
+        found = await self.ports.workflow_sources.workflows(self.ports.status, target)
         return any(
             is_active(one)
             and one.spec.action_type in status.wanted_actions

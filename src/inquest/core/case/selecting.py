@@ -261,6 +261,7 @@ def filters_of(case: Case) -> CatalogueFilters:
         priority=str(signal.priority or ""),
         custom_labels=signal.custom_labels,
         detected_labels=context.labels,
+        namespace=context.root.namespace or "",
     )
 
 

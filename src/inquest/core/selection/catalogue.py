@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CatalogueFilters:
-    """Sent with every discovery request, from the investigation and never from a model."""
+    """Given with every discovery request, from the investigation and never from a model."""
 
     severity: str
     component: str
@@ -22,6 +22,8 @@ class CatalogueFilters:
     custom_labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     detected_labels: DetectedLabels | None = None
     remediation_id: str = ""
+    namespace: str = ""
+    """Of what would be changed; empty where it is in none. It is not sent."""
 
 
 @dataclass(frozen=True)
