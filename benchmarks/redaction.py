@@ -1,11 +1,12 @@
 """How fast the redactor is, beside the plainest work on the same text (reliability, section 15.1).
 
 `measure()` gives one row for each text; `growth()` says how much longer texts made to slow it down take when they are
-four times as long: about four where the work is linear.
+four times as long: about four where the work is linear. `pauses()` says how long the event loop waits for long ones.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
@@ -14,11 +15,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from inquest.computing import compute
 from inquest.core.redaction.redactor import Redactor
 
 SIZES: Final = (1_000, 100_000, 10_000_000)
 RUNS: Final = {1_000: 200, 100_000: 15, 10_000_000: 1}
 HOSTILE_SIZE: Final = 100_000
+LONGEST: Final = 1_572_864
+"""Characters: as long as one object or one log of Kubernetes can be."""
 _BASELINE: Final = re.compile(r"[0-9]+")
 
 HOSTILE: Final = (
@@ -48,6 +52,11 @@ HOSTILE: Final = (
     *('{"a":"{\\"b\\":', "<password>", "export token=", '"value', "Q~", "hooks.slack.com/services/", "\u0130", "//:"),
 )
 """Scraps that rules begin with, and of which none ends one."""
+LONG: Final = (
+    *("a", "0", " ", "-", "%41", "deadbeef", "\u200b", "\U0001f600", "пароль ", "cGFzc3dvcmQ9aHVudGVyMg=="),
+    *("ALTER USER x PASSWORD 'abc';\n", "Authorization: Bearer abcdefghijklmnop\n"),
+)
+"""Scraps of which one call once took long."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,24 @@ def growth(size: int = HOSTILE_SIZE) -> tuple[tuple[str, float, float], ...]:
 def _growth(scrap: str, size: int, redactor: Redactor) -> tuple[str, float, float]:
     short, long = (_seconds(lambda text=text: redactor.text(text), 2) for text in _repeated(scrap, size))  # type: ignore[misc]
     return scrap, long / (4 * size) * 1_000_000, long / short
+
+
+def pauses(size: int = LONGEST) -> tuple[tuple[str, float], ...]:
+    """For each of those scraps: milliseconds of the longest wait of an event loop beside the redactor."""
+    redactor = Redactor(["the-key-of-a-model-endpoint"])
+    return tuple((scrap, 1000 * asyncio.run(_pause(redactor, _repeated(scrap, size)[0]))) for scrap in LONG)
+
+
+async def _pause(redactor: Redactor, text: str) -> float:
+    work, longest = asyncio.create_task(compute(redactor.text, text)), 0.0
+    while not work.done():
+        begun = time.perf_counter()
+        await asyncio.sleep(_TICK)
+        longest = max(longest, time.perf_counter() - begun - _TICK)
+    return longest
+
+
+_TICK: Final = 0.001
 
 
 def _repeated(scrap: str, size: int) -> tuple[str, str]:
@@ -197,13 +224,16 @@ def _cut(lines: Iterator[str], size: int) -> str:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the three tables."""
     print(f"{'text':<20}{'ms':>10}{'MB/s':>8}{'ratio':>8}")
     for row in measure():
         print(f"{row.name:<20}{row.milliseconds:>10.2f}{row.megabytes_per_second:>8.1f}{row.ratio:>7.1f}x")
     print(f"\n{'hostile scrap':<32}{'s/MB':>8}{'4x':>8}")
     for scrap, seconds, ratio in growth():
         print(f"{scrap!r:<32}{seconds:>8.2f}{ratio:>7.1f}x")
+    print(f"\n{'the loop waits for':<32}{'ms':>8}")
+    for scrap, milliseconds in pauses():
+        print(f"{scrap!r:<32}{milliseconds:>8.1f}")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inquest.core.text import MARK, MAX_LINES, filter_text, frame_text, make_visible, shorten, suspicious_lines
+from inquest.core.text import (
+    MARK,
+    MAX_LINES,
+    concatenate,
+    filter_text,
+    frame_text,
+    make_visible,
+    replace_in_pieces,
+    search_in_pieces,
+    shorten,
+    suspicious_lines,
+)
 
 BOUNDARY = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
 PHRASES = (
@@ -164,3 +177,38 @@ def test_a_note_names_a_few_lines_of_many() -> None:
 @given(st.text(max_size=300))
 def test_filtering_twice_is_filtering_once(text: str) -> None:
     assert filter_text(filter_text(text)) == filter_text(text)
+
+
+# --- a long text is looked at in pieces -----------------------------------------------------------------------
+
+PIECES = 32
+PATTERNS = {
+    "a word": re.compile(r"\bab{1,4}\b"),
+    "behind and before something": re.compile(r"(?<=a)b{1,4}(?!a)"),
+    "a line, however long": re.compile(r"^a[ab ]*$", re.MULTILINE),
+    "over lines": re.compile(r"a\n[b\n]{0,4}a"),
+    "all of it": re.compile(r"[ab \n]+"),
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS.keys())
+@given(text=st.text("ab \n", min_size=PIECES, max_size=300), at=st.integers(0, 40))
+def test_looking_in_pieces_finds_what_looking_at_the_whole_finds(pattern: re.Pattern[str], text: str, at: int) -> None:
+    """Where no more than a piece ahead decides whether something begins here."""
+    found = [match.span() for match in search_in_pieces(pattern, text, at=at, piece=PIECES)]
+
+    assert found == [match.span() for match in pattern.finditer(text, at)]
+
+
+@given(st.text("ab \n", max_size=300))
+def test_replacing_in_pieces_is_replacing_in_the_whole(text: str) -> None:
+    for pattern in PATTERNS.values():
+        assert replace_in_pieces(pattern, lambda hit: f"<{hit[0]}>", text, piece=PIECES) == pattern.sub(
+            r"<\g<0>>", text
+        )
+
+
+def test_many_parts_are_joined_as_they_come() -> None:
+    parts = ["", *["a"] * 4095, *[""] * 9000, "b", ""]
+
+    assert concatenate(iter(parts)) == "".join(parts)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Any, Final
 
 import re2
@@ -44,7 +45,7 @@ _COLOURS: Final = re.compile(
 
 They say nothing, and hide nothing once they are gone.
 """
-PIECE: Final = 64 * 1024
+PIECE: Final = 32 * 1024
 """Characters that one call of an expression looks at: it holds up every other thread as long as it takes."""
 _CONTROLS: Final = re.compile("[\x1b\x90\x98\x9b\x9d-\x9f]")
 _BEGIN: Final = re.compile("\x1b(?!\\\\)|[\x90\x98\x9b\x9d-\x9f]")
@@ -84,6 +85,62 @@ def without_colours(text: str) -> str:
 def has_character(pattern: re.Pattern[str], text: str) -> bool:
     """Whether a pattern of one character is in a text, looked for piece by piece."""
     return any(pattern.search(text, at, at + PIECE) for at in range(0, len(text), PIECE))
+
+
+def pieces_of(text: str) -> Sequence[str]:
+    """The text cut anywhere, for what looks at one character at a time."""
+    return (text,) if len(text) <= PIECE else [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
+
+
+def search_in_pieces(
+    pattern: re.Pattern[str], text: str, *, at: int = 0, piece: int = PIECE
+) -> Iterator[re.Match[str]]:
+    """As `finditer` of a pattern that matches no empty text, but a search looks at two pieces at most.
+
+    For patterns that know after a piece whether they begin here. What reaches into the next piece is matched once more
+    in the whole text, whose end may be further away.
+    """
+    return pattern.finditer(text, at) if len(text) <= piece else _found(pattern, text, at, piece)
+
+
+def _found(pattern: re.Pattern[str], text: str, at: int, piece: int) -> Iterator[re.Match[str]]:
+    while at < len(text):
+        edge = at + piece
+        found = pattern.search(text, at, edge + piece)
+        if found is None or found.start() >= edge:
+            at = edge
+            continue
+        whole = pattern.match(text, found.start()) if found.end() > edge else found
+        if whole is not None:
+            yield whole
+        at = whole.end() if whole is not None else found.start() + 1
+
+
+def replace_in_pieces(
+    pattern: re.Pattern[str], by: Callable[[re.Match[str]], str], text: str, *, piece: int = PIECE
+) -> str:
+    """As `sub`, in the same way."""
+    return pattern.sub(by, text) if len(text) <= piece else concatenate(_replaced(pattern, by, text, piece))
+
+
+def _replaced(pattern: re.Pattern[str], by: Callable[[re.Match[str]], str], text: str, piece: int) -> Iterator[str]:
+    done = 0
+    for match in _found(pattern, text, 0, piece):
+        yield text[done : match.start()]
+        yield by(match)
+        done = match.end()
+    yield text[done:]
+
+
+_BATCH: Final = 4096
+
+
+def concatenate(parts: Iterator[str]) -> str:
+    """As `"".join`, of very many parts a batch at a time."""
+    whole: list[str] = []
+    while batch := list(islice(parts, _BATCH)):
+        whole.append("".join(batch))
+    return "".join(whole)
 
 
 def _cut_at_sequences(text: str) -> Iterator[str]:

@@ -45,6 +45,9 @@ def test_four_times_the_text_is_four_times_the_work(scrap: str) -> None:
 EDGES = {
     "a token": "-" * (PIECE - 9) + "np" + "m_" + "a1B2" * 9,
     "a long token": "-" * (PIECE - 9) + "xo" + "xb-" + "a1B2-" * 600,
+    "a value of several pieces": "." * PIECE + f"\n- value: {SECRET * PIECE}\n  name: TOKEN\n",
+    "a long Secret as Go prints it": "." * PIECE
+    + f" StringData:map[string]string{{a:{'xyz' * (PIECE // 2)} b:{SECRET}}}",
     "a key behind a colour": "." * (PIECE - 6) + f" pass\x1b[31mword={SECRET}",
     "a key behind a string for a device": "." * (PIECE - 6) + f" pass\x1b]0;{'x' * PIECE}\x07word={SECRET}",
     "a key behind a string that ends in an escape": "\x1b[0m" * PIECE + f" pass\x1b]0;{'x' * PIECE}\x1b\\word={SECRET}",

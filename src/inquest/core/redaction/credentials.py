@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from inquest.core.redaction.mask import MARK, find_places, replace_spans
-from inquest.core.text import PIECE
+from inquest.core.text import PIECE, replace_in_pieces, search_in_pieces
 
 # --- private keys -----------------------------------------------------------------------------------------
 
 _PRIVATE: Final = r"(?:[A-Z0-9]+\ ){0,3}PRIVATE\ KEY(?:\ BLOCK)?"
 _END: Final = rf"----[-\ ]END\ {_PRIVATE}[-\ ]----"
-_WHOLE_KEY: Final = re.compile(rf"----[-\ ]BEGIN\ {_PRIVATE}[-\ ]----(?s:.*?)(?:{_END}|\Z)", re.VERBOSE)
+_BEGIN_OF_KEY: Final = re.compile(rf"----[-\ ]BEGIN\ {_PRIVATE}[-\ ]----", re.VERBOSE)
 _END_OF_KEY: Final = re.compile(_END, re.VERBOSE)
 _KEY_MATERIAL: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\\ \t\r\n")
 _LONG_LINE: Final = re.compile(r"[A-Za-z0-9+/=]{16,}")
@@ -27,8 +27,8 @@ _LONGEST_TAIL: Final = 16_384
 
 def _without_private_keys(text: str) -> str:
     """Blocks, cut at either end or whole; without an END, all that follows."""
-    text = _WHOLE_KEY.sub(MARK, text)
-    ends = list(_END_OF_KEY.finditer(text))
+    text = replace_spans(text, _whole_keys(text))
+    ends = list(search_in_pieces(_END_OF_KEY, text))
     parts: list[str] = []
     done = 0
     for end in ends:
@@ -36,6 +36,15 @@ def _without_private_keys(text: str) -> str:
         parts += (text[done:start], MARK)
         done = end.end()
     return "".join((*parts, text[done:])) if parts else text
+
+
+def _whole_keys(text: str) -> Iterator[tuple[int, int]]:
+    done = 0
+    for begin in search_in_pieces(_BEGIN_OF_KEY, text):
+        if begin.start() >= done:
+            end = next(search_in_pieces(_END_OF_KEY, text, at=begin.end()), None)
+            done = end.end() if end else len(text)
+            yield begin.start(), done
 
 
 def _start_of_material(text: str, position: int, floor: int) -> int:
@@ -171,7 +180,7 @@ _AZURE: Final = re.compile(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-
 
 
 def _without_clients(text: str) -> str:
-    return _CLIENT.sub(_kept_and_mark, text) if any(client in text for client in _CLIENTS) else text
+    return replace_in_pieces(_CLIENT, _kept_and_mark, text) if any(client in text for client in _CLIENTS) else text
 
 
 def _without_short_tokens(text: str) -> str:
@@ -225,7 +234,7 @@ _BOT: Final = re.compile(r"(?<![0-9])[0-9]{8,10}:\Z")
 
 
 def _masking(pattern: re.Pattern[str]) -> Callable[[str], str]:
-    return lambda text: pattern.sub(_kept_and_mark, text)
+    return lambda text: replace_in_pieces(pattern, _kept_and_mark, text)
 
 
 def _kept_and_mark(match: re.Match[str]) -> str:

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import log2
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from inquest.core.redaction.credentials import token_in
 from inquest.core.redaction.mask import replace_spans
+from inquest.core.text import PIECE, pieces_of, search_in_pieces
 
 IsClean = Callable[[str], bool | None]
 """Whether a token decodes to a text without a secret; None for what does not decode to text."""
@@ -41,7 +43,7 @@ def find_runs(text: str) -> Iterator[_Span]:
     A copy in which all of them are one letter is searched for twenty of that letter: a plain search, where a pattern
     would begin anew at each character.
     """
-    shape = text.encode("ascii", "replace").translate(_TO_RUNS)
+    shape = b"".join(piece.encode("ascii", "replace").translate(_TO_RUNS) for piece in pieces_of(text))
     at = shape.find(_RUN)
     while at >= 0:
         end = shape.find(b" ", at)
@@ -59,7 +61,7 @@ def _with_padding(text: str, end: int) -> int:
 def may_hide(text: str, start: int, end: int) -> bool:
     """Whether a run is worth a closer look: base64 of text has letters of both cases, names have one."""
     run = text[start:end]
-    if (run != run.lower() and run != run.upper()) or _HEX.fullmatch(run):
+    if (run != run.lower() and run != run.upper()) or _is_hex(run):
         return True
     return token_in(text, start, end) != (0, 0)
 
@@ -116,7 +118,7 @@ def _of_group(text: str, lines: list[_Span], is_clean: IsClean) -> Iterator[_Spa
 
 def _hides(text: str, start: int, end: int, is_clean: IsClean) -> bool:
     run = text[start:end]
-    if _HEX.fullmatch(run) and is_clean(run) is False:
+    if _is_hex(run) and is_clean(run) is False:
         return True
     if run == run.lower() or run == run.upper():
         return False
@@ -137,7 +139,7 @@ _PUBLIC: Final = re.compile(
 
 
 def _public_spans(text: str) -> list[_Span]:
-    return [match.span() for match in _PUBLIC.finditer(text)] if "-----BEGIN " in text else []
+    return [match.span() for match in search_in_pieces(_PUBLIC, text)] if "-----BEGIN " in text else []
 
 
 def _is_random(text: str, start: int, run: str) -> bool:
@@ -181,7 +183,7 @@ _MIN_TURNS: Final = 0.4
 
 def _looks_like_token(text: str, start: int, end: int) -> bool:
     piece = text[start:end]
-    if end - start < SHORTEST_RUN or _HEX.fullmatch(piece) or _DIGEST.match(piece) or _PUBLIC_KEY.match(piece):
+    if end - start < SHORTEST_RUN or _is_hex(piece) or _DIGEST.match(piece) or _PUBLIC_KEY.match(piece):
         return False
     kinds = "".join(map(_kind, piece))
     turns = sum(one != other for one, other in pairwise(kinds))
@@ -195,18 +197,29 @@ def _kind(sign: str) -> str:
 
 def _entropy(token: str) -> float:
     total = len(token)
-    return -sum(count / total * log2(count / total) for count in Counter(token).values())
+    counts: Counter[str] = Counter()
+    for piece in pieces_of(token):
+        counts.update(piece)
+    return -sum(count / total * log2(count / total) for count in counts.values())
 
 
 # --- decoding ------------------------------------------------------------------------------------------------------
 
 
-_HEX: Final = re.compile(r"(?:0x)?(?:[0-9A-Fa-f]{2}){10,}+")
+_HEX_DIGITS: Final = "0123456789ABCDEFabcdef"
+
+
+def _is_hex(run: str) -> bool:
+    """Ten bytes and more in hexadecimal."""
+    digits = run.removeprefix("0x")
+    if len(digits) < SHORTEST_RUN or len(digits) % 2:
+        return False
+    return not any(piece.strip(_HEX_DIGITS) for piece in pieces_of(digits))
 
 
 def decode_token(token: str) -> str | None:
     """The text behind base64 or hexadecimal, plain or compressed; None when there is none."""
-    if _HEX.fullmatch(token):
+    if _is_hex(token):
         text = _text_of(bytes.fromhex(token.removeprefix("0x")))
         if text is not None:
             return text
@@ -243,7 +256,8 @@ def _text_of(content: bytes) -> str | None:
         text = content.decode()
     except UnicodeDecodeError:
         return None
-    return text if text and text.translate(_BLANKS).isprintable() else None
+    is_shown = text and all(piece.translate(_BLANKS).isprintable() for piece in pieces_of(text))
+    return text if is_shown else None
 
 
 _BLANKS: Final = {ord(char): " " for char in "\n\r\t"}
@@ -264,6 +278,19 @@ _FROM_PERCENT: Final = re.compile(r"(?:[A-Za-z0-9._~+\-]|%[0-9A-Fa-f]{2})+")
 _MIN_PERCENT: Final = 12
 
 
+def decode_percent(run: str) -> str:
+    """What a run of URL encoding stands for; bytes that are no UTF-8 are marked as such."""
+    return b"".join(map(unquote_to_bytes, _cut_at_percent(run))).decode("utf-8", "replace")
+
+
+def _cut_at_percent(run: str) -> Iterator[str]:
+    start = 0
+    while len(run) - start > PIECE and (end := run.find("%", start + PIECE)) >= 0:
+        yield run[start:end]
+        start = end
+    yield run[start:]
+
+
 def without_percent(text: str, is_clean: IsClean) -> str:
     """URL-encoded runs that hide a secret when decoded."""
     return replace_spans(text, (span for span in _percent_runs(text) if is_clean(text[span[0] : span[1]]) is False))
@@ -274,11 +301,16 @@ def _percent_runs(text: str) -> Iterator[_Span]:
     match = _PERCENT.search(text)
     while match:
         start = _start_of_run(text, match.start(), done)
-        rest = _FROM_PERCENT.match(text, match.start())
-        done = rest.end() if rest else match.end()
+        done = _end_of_run(text, match.start())
         if done - start >= _MIN_PERCENT:
             yield start, done
         match = _PERCENT.search(text, done)
+
+
+def _end_of_run(text: str, at: int) -> int:
+    while rest := _FROM_PERCENT.match(text, at, at + PIECE):
+        at = rest.end()
+    return at
 
 
 def _start_of_run(text: str, position: int, floor: int) -> int:

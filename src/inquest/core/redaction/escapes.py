@@ -13,7 +13,7 @@ from html import unescape
 from typing import Final
 
 from inquest.core.redaction.mask import find_places
-from inquest.core.text import INVISIBLE, PIECE, has_character, without_colours
+from inquest.core.text import INVISIBLE, PIECE, has_character, replace_in_pieces, without_colours
 
 _LAYERS: Final = 4
 """How often colours may stand inside colours, and escapes inside escapes."""
@@ -88,7 +88,7 @@ def _unescaped(text: str) -> str:
         return text
     plain = _seen(text)
     for _ in range(_LAYERS):
-        before, plain = plain, _seen(_struck(without_colours(_ESCAPE.sub(_character, plain))))
+        before, plain = plain, _seen(_struck(without_colours(replace_in_pieces(_ESCAPE, _character, plain))))
         if plain == before:
             break
     return plain

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from inquest.core.redaction.mask import REDACTED
+from inquest.core.text import pieces_of
 
 LONGEST_KEY: Final = 128
 
@@ -178,7 +179,7 @@ def is_harmless(value: str) -> bool:
 
 def plain_letters(text: str) -> str:
     """The text with look-alike letters as the ASCII letters that they look like; its length stays."""
-    return text if text.isascii() else text.translate(_LOOKALIKES)
+    return text if text.isascii() else "".join(piece.translate(_LOOKALIKES) for piece in pieces_of(text))
 
 
 def _lookalikes() -> Iterator[tuple[int, str]]:

@@ -12,7 +12,8 @@ from typing import Final
 
 from inquest.core.redaction.encoded import decode_token
 from inquest.core.redaction.keys import LONGEST_KEY, is_harmless, is_sensitive, plain_letters, says_password
-from inquest.core.redaction.mask import MARK, find_places, replace_spans
+from inquest.core.redaction.mask import MARK, find_places, has_any, replace_spans
+from inquest.core.text import has_character, pieces_of
 
 HINTS: Final = (
     *("pass", "pwd", "secret", "token", "key", "credential", "auth", "cookie", "dsn", "string", "sig", "sess", ".sid"),
@@ -101,7 +102,9 @@ def hints_in(lowered: str) -> list[_Span]:
 
 def lower_plain(text: str) -> str:
     """In lower case and plain letters, of the same length: the dotted capital I alone grows in lower case."""
-    return text.lower() if text.isascii() else plain_letters(text).replace("\u0130", "I").lower()
+    if text.isascii():
+        return text.lower()
+    return "".join(piece.lower() for piece in pieces_of(plain_letters(text).replace("\u0130", "I")))
 
 
 _HIDDEN: Final = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]")
@@ -109,10 +112,10 @@ _HIDDEN: Final = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206
 
 def _without_hidden(text: str) -> tuple[str, Sequence[int]]:
     """The text without characters that nobody sees, and where each of the others stood; empty: all are there."""
-    if text.isascii() or not _HIDDEN.search(text):
+    if text.isascii() or not has_character(_HIDDEN, text):
         return text, ()
     where = [at for at, char in enumerate(text) if not _HIDDEN.match(char)]
-    return _HIDDEN.sub("", text), where
+    return "".join(_HIDDEN.sub("", piece) for piece in pieces_of(text)), where
 
 
 def _spans(text: str) -> Iterator[_Span]:
@@ -332,15 +335,15 @@ _VALUE_FIRST: Final = re.compile(
 
 def without_blocks(text: str) -> str:
     """Block scalars, env entries over two lines in either order, and values behind a flag in a list of arguments."""
-    if "\n" not in text:
+    if not has_any(text, "\n"):
         return text
-    if "- -" in text or '- "-' in text:
+    if has_any(text, "- -", '- "-'):
         text = _LISTED_FLAG.sub(_masked_value, text)
-    if ":" not in text:
+    if not has_any(text, ":"):
         return text
-    if any(sign in text for sign in _BLOCK_SIGNS):
+    if has_any(text, *_BLOCK_SIGNS):
         text = _BLOCK_PAIR.sub(_masked_block, _BLOCK.sub(_masked_block, text))
-    if "value:" not in text:
+    if not has_any(text, "value:"):
         return text
     return _VALUE_FIRST.sub(_masked_value, _ENV_PAIR.sub(_masked_value, text))
 

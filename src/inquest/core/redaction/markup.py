@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from inquest.core.redaction.keys import is_harmless, is_sensitive
-from inquest.core.redaction.mask import replace_spans
+from inquest.core.redaction.mask import has_any, replace_spans
+from inquest.core.text import search_in_pieces
 
 _QUOTE: Final = r"(?:&quot;|&apos;|&#3[49];|\\?[\"'])"
 _TAG: Final = re.compile(r"(?:<|&lt;)[A-Za-z][\w:.\-]{0,64}\s(?:(?!&[lg]t;)[^<>]){1,4096}+(?:>|&gt;)")
@@ -21,9 +22,9 @@ _CHILD: Final = re.compile(r"\s{0,64}(?:<|&lt;)value(?:>|&gt;)(?P<value>[^<&]{1,
 
 def without_attributes(text: str) -> str:
     """`<add key="DbPassword" value="…"/>` in either order, and `<property name="password"><value>…`."""
-    if "=" not in text or not ("<" in text or "&lt;" in text):
+    if not (has_any(text, "<", "&lt;") and has_any(text, "=")):
         return text
-    return replace_spans(text, (span for tag in _TAG.finditer(text) for span in _secrets_of(tag, text)))
+    return replace_spans(text, (span for tag in search_in_pieces(_TAG, text) for span in _secrets_of(tag, text)))
 
 
 def _secrets_of(tag: re.Match[str], text: str) -> Iterator[tuple[int, int]]:

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from inquest.core.text import concatenate
+
 MARK: Final = "[REDACTED]"
 WITHHELD: Final = "[withheld: redaction failed]"
 REDACTED: Final = frozenset({MARK, WITHHELD})
+
+
+def has_any(text: str, *words: str) -> bool:
+    """Whether one of the words stands in it; between two calls another thread may run, as between two `in` none may."""
+    for word in words:  # noqa: SIM110 - this is asked many times of each short text, and a generator costs as much again
+        if word in text:
+            return True
+    return False
 
 
 def find_places(word: str, text: str) -> Iterator[int]:
@@ -20,10 +30,14 @@ def find_places(word: str, text: str) -> Iterator[int]:
 
 def replace_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """The text with a mark for each span, given from left to right; empty and overlapping ones are passed over."""
-    parts: list[str] = []
+    return concatenate(_marked(text, spans))
+
+
+def _marked(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
     done = 0
     for start, end in spans:
         if start < end and start >= done:
-            parts += (text[done:start], MARK)
+            yield text[done:start]
+            yield MARK
             done = end
-    return "".join((*parts, text[done:])) if parts else text
+    yield text[done:]

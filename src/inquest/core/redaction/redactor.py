@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import accumulate
 from typing import Any, Final, TypeVar, cast
-from urllib.parse import quote, quote_plus, unquote
+from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel
 
@@ -23,6 +23,7 @@ from inquest.core.redaction import structure
 from inquest.core.redaction.credentials import RULES, without_shapes
 from inquest.core.redaction.documents import in_fragments, in_json, in_yaml, still_json
 from inquest.core.redaction.encoded import (
+    decode_percent,
     decode_token,
     find_runs,
     may_hide,
@@ -147,7 +148,7 @@ class Redactor:
         text = without_listed(without_statements(without_shapes(text)))
         text = without_values(without_blocks(without_attributes(text)))
         text = without_opaque(text, _remembered(lambda token: self._is_clean(decode_token(token), level)))
-        text = without_percent(text, lambda run: self._is_clean(unquote(run), level))
+        text = without_percent(text, lambda run: self._is_clean(decode_percent(run), level))
         return self._known.without(text)
 
     def _is_clean(self, found: str | None, level: int) -> bool | None:

@@ -8,7 +8,8 @@ from typing import Final
 
 from inquest.core.redaction.keys import is_harmless, is_sensitive, says_passwords
 from inquest.core.redaction.keyvalues import lower_plain
-from inquest.core.redaction.mask import find_places, replace_spans
+from inquest.core.redaction.mask import find_places, has_any, replace_spans
+from inquest.core.text import search_in_pieces
 
 _Span = tuple[int, int]
 
@@ -75,33 +76,33 @@ _RULE_PASSWORD: Final = re.compile(r"(?<=[ \t][>#<])[^\s\[]+")
 
 def without_statements(text: str) -> str:
     """`WITH PASSWORD '…'`, `IDENTIFIED BY …`, `SET PASSWORD = …`, and what clients type to log in."""
-    lowered = text.lower()
-    if "password" in lowered:
+    lowered = lower_plain(text)
+    if has_any(lowered, "password"):
         text = replace_spans(text, _passwords(_PASSWORD, text))
         text = replace_spans(text, _passwords(_SET_PASSWORD, text, behind=_SET))
         text = replace_spans(text, _passwords(_BARE_PASSWORD, text, behind=_USER))
-    if "identified" in lowered:
+    if has_any(lowered, "identified"):
         text = replace_spans(text, _identified(text))
-    if "map[" in text or "'Secret'" in text:
-        text = replace_spans(text, _found_in(_PRINTED, text))
-    if "setuser" in lowered:
+    if has_any(text, "map[", "'Secret'"):
+        text = replace_spans(text, _values_of(_PRINTED.finditer(text)))
+    if has_any(lowered, "setuser"):
         text = replace_spans(text, _rules_of_users(text))
-    if "auth" in lowered or "PASS" in text:
-        text = replace_spans(text, _found_in(_COMMAND, text))
-        text = replace_spans(text, _found_in(_TYPED, text))
+    if has_any(lowered, "auth") or has_any(text, "PASS"):
+        text = replace_spans(text, _values_of(search_in_pieces(_COMMAND, text)))
+        text = replace_spans(text, _values_of(search_in_pieces(_TYPED, text)))
     return text
 
 
-def _found_in(pattern: re.Pattern[str], text: str) -> Iterator[_Span]:
+def _values_of(found: Iterator[re.Match[str]]) -> Iterator[_Span]:
     """The last group of each match, which is the value; one that says nothing stays."""
-    for match in pattern.finditer(text):
+    for match in found:
         span = match.span(match.lastgroup or 0)
-        if not is_harmless(text[slice(*span)]):
+        if not is_harmless(match.string[slice(*span)]):
             yield span
 
 
 def _rules_of_users(text: str) -> Iterator[_Span]:
-    for rule in _USER_RULE.finditer(text):
+    for rule in search_in_pieces(_USER_RULE, text):
         yield from (found.span() for found in _RULE_PASSWORD.finditer(text, *rule.span()))
 
 
@@ -118,7 +119,7 @@ def _passwords(pattern: re.Pattern[str], text: str, behind: re.Pattern[str] = _A
 
 def _identified(text: str) -> Iterator[_Span]:
     """In a statement only: what is "identified by" something in a sentence is no secret."""
-    for match in _IDENTIFIED.finditer(text):
+    for match in search_in_pieces(_IDENTIFIED, text):
         if match[0].startswith("IDENTIFIED") or _STATEMENT.search(text, max(0, match.start() - _BEFORE), match.start()):
             yield match.span(match.lastgroup or 0)
 
@@ -133,7 +134,7 @@ _HEADERS: Final = 600
 
 
 def _in_forms(text: str) -> Iterator[_Span]:
-    for part in _PART.finditer(text):
+    for part in search_in_pieces(_PART, text):
         blank = _BLANK_LINE.search(text, part.end(), part.end() + _HEADERS) if is_sensitive(part["key"]) else None
         content = _CONTENT.match(text, blank.end()) if blank else None
         if content and not is_harmless(content[0]):
@@ -154,11 +155,11 @@ _ANCHOR: Final = re.compile(r"(?<!\S)&(?P<name>[\w\-]{1,64})[ \t]{1,16}(?P<value
 
 def without_listed(text: str) -> str:
     """Values of forms, items of a list under a sensitive key, and what an alias under one stands for."""
-    if "form-data" in text:
+    if has_any(text, "form-data"):
         text = replace_spans(text, _in_forms(text))
-    if ":\n" in text or ":\r\n" in text:
+    if has_any(text, *_LISTS):
         text = replace_spans(text, _items(text))
-    return replace_spans(text, _anchored(text)) if ": *" in text and "&" in text else text
+    return replace_spans(text, _anchored(text)) if has_any(text, ": *") and has_any(text, "&") else text
 
 
 def _items(text: str) -> Iterator[_Span]:
@@ -195,8 +196,8 @@ def _inside(match: re.Match[str]) -> _Span:
 
 
 def _anchored(text: str) -> Iterator[_Span]:
-    names = {found["name"] for found in _ALIAS.finditer(text) if is_sensitive(found["key"])}
-    for found in _ANCHOR.finditer(text) if names else ():
+    names = {found["name"] for found in search_in_pieces(_ALIAS, text) if is_sensitive(found["key"])}
+    for found in search_in_pieces(_ANCHOR, text) if names else ():
         if found["name"] in names and not is_harmless(found["value"].strip("\"'")):
             yield _inside(found)
 
