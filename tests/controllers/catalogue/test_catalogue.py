@@ -419,7 +419,7 @@ async def test_an_id_belongs_to_one_namespace(
 ) -> None:
     world = Busy(coming=False, settings=LISTING)
     world.act()
-    kept = [keep(world, *first[:1], "one", first[1]), keep(world, *second[:1], "two", second[1], version="9.0.0")]
+    kept = [keep(world, first[0], "one", first[1]), keep(world, second[0], "two", second[1], version="9.0.0")]
 
     assert await looked_at(world, *kept) == told
 

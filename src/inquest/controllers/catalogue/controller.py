@@ -139,9 +139,9 @@ class CatalogueController:
             return await self._workflow_told(found, _superseded(found, newest))
         again = await self._workflow_told(found, await self._attempt_workflow(found))
         older = [one for one in same if one.spec.version != found.spec.version]
-        for one in (*older, *rivals):
-            if one.status.registration not in (Registration.SUPERSEDED, Registration.INVALID):
-                self.ports.offer(WORKFLOW, one.namespace, one.name, one.uid)
+        left = [one for one in older if one.status.registration is not Registration.SUPERSEDED]
+        for one in (*left, *(rival for rival in rivals if not is_taken(rival))):
+            self.ports.offer(WORKFLOW, one.namespace, one.name, one.uid)
         return again
 
     async def _workflow_told(self, found: RemediationWorkflow, result: RegistrationAttempt) -> timedelta | None:

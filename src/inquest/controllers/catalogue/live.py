@@ -143,14 +143,17 @@ def is_pending(found: ActionType | RemediationWorkflow) -> bool:
 
 def lacks_action(found: RemediationWorkflow) -> bool:
     """Whether it was refused for want of its ActionType alone."""
-    valid = found.status.condition("Valid")
-    return found.status.registration is Registration.INVALID and valid is not None and valid.reason == NO_ACTION_TYPE
+    return _is_refused_for(found, NO_ACTION_TYPE)
 
 
 def is_taken(found: RemediationWorkflow) -> bool:
     """Whether it was refused because its id belonged to another namespace."""
+    return _is_refused_for(found, ID_TAKEN)
+
+
+def _is_refused_for(found: RemediationWorkflow, reason: str) -> bool:
     valid = found.status.condition("Valid")
-    return found.status.registration is Registration.INVALID and valid is not None and valid.reason == ID_TAKEN
+    return found.status.registration is Registration.INVALID and valid is not None and valid.reason == reason
 
 
 def _lacked_its_action(found: RemediationWorkflow, named: Collection[str]) -> bool:
