@@ -106,6 +106,11 @@ class ProbeFailure:
         return {}
 
     @property
+    def command(self) -> str:
+        """What an `exec` probe runs."""
+        return " ".join(map(str, self.action.get("command") or ()))
+
+    @property
     def how(self) -> str:
         return next((word for word in ("httpGet", "tcpSocket", "grpc", "exec") if word in self.probe), "")
 
@@ -343,12 +348,11 @@ def _wrong_path(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
 def _no_command(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     if failure.how != "exec" or not _NO_COMMAND.search(failure.why):
         return None
-    command = " ".join(map(str, failure.action.get("command") or ()))
     return ProbeFault(
         "exec.command",
-        command,
+        failure.command,
         0.9,
-        f"runs {command}, which does not work in this image: {failure.why[:120]}",
+        f"runs {failure.command}, which does not work in this image: {failure.why[:120]}",
         "The command exists in the image and ends with 0 when the application is well.",
     )
 
@@ -432,12 +436,11 @@ def _never_passed(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | Non
         return None
     if ran > delay + _budget(failure.probe) + _grace(failure.container) + period:
         return None
-    command = " ".join(map(str, failure.action.get("command") or ()))
     return ProbeFault(
         "exec.command",
-        command,
+        failure.command,
         0.72,
-        f"has it killed in every run before {command} has passed once: {failure.why[:120]}",
+        f"has it killed in every run before {failure.command} has passed once: {failure.why[:120]}",
         f"The command passes within {int(delay + _budget(failure.probe))} s of a start.",
     )
 
