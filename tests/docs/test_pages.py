@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from inquest.adapters.playbooks.reader import book_of
+from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.cli.app import app
 from inquest.settings.settings import Settings
 from tests.chart.chart import IMAGE, rendered
@@ -74,6 +75,18 @@ def test_values_on_a_page_are_accepted_by_the_chart(block: Block) -> None:
 @pytest.mark.parametrize("block", of_kind("playbook"), ids=str)
 def test_a_playbook_on_a_page_can_be_used(block: Block) -> None:
     assert book_of(block.text.encode()).triggers
+
+
+def test_the_workflow_of_the_guide_is_for_its_action_and_runs_as_its_account() -> None:
+    page = "docs/how-to/write-a-workflow.md"
+    shown = [one for block in of_kind("object") if block.page == page for one in yaml.safe_load_all(block.text)]
+    action = next(ActionType.model_validate(one) for one in shown if one["kind"] == "ActionType")
+    workflow = next(RemediationWorkflow.model_validate(one) for one in shown if one["kind"] == "RemediationWorkflow")
+
+    assert workflow.spec.action_type == action.spec.name
+    assert workflow.spec.execution.service_account_name in {
+        one["metadata"]["name"] for one in shown if one["kind"] == "ServiceAccount"
+    }
 
 
 def test_targets_of_make_on_the_pages_are_there() -> None:
