@@ -7,6 +7,7 @@ four times as long: about four where the work is linear. `pauses()` says how lon
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import random
 import re
@@ -17,12 +18,13 @@ from typing import Final
 
 from inquest.computing import compute
 from inquest.core.redaction.redactor import Redactor
+from inquest.operator.interpreter import keep_what_is_loaded, prepare_interpreter
 
 SIZES: Final = (1_000, 100_000, 10_000_000)
 RUNS: Final = {1_000: 200, 100_000: 15, 10_000_000: 1}
 HOSTILE_SIZE: Final = 100_000
-LONGEST: Final = 1_572_864
-"""Characters: as long as one object or one log of Kubernetes can be."""
+LONGEST: Final = 10_000_000
+"""Characters: longer than any log, argument or notice that gets this far."""
 _BASELINE: Final = re.compile(r"[0-9]+")
 
 HOSTILE: Final = (
@@ -54,9 +56,14 @@ HOSTILE: Final = (
 """Scraps that rules begin with, and of which none ends one."""
 LONG: Final = (
     *("a", "0", " ", "-", "%41", "deadbeef", "\u200b", "\U0001f600", "пароль ", "cGFzc3dvcmQ9aHVudGVyMg=="),
-    *("ALTER USER x PASSWORD 'abc';\n", "Authorization: Bearer abcdefghijklmnop\n"),
+    *("ALTER USER x PASSWORD 'abc';\n", "Authorization: Bearer abcdefghijklmnop\n", "password=hunter22\n"),
+    *(
+        '<a password="hunter22"/>\n',
+        '{"level":"info","password":"abcdefgh"}\n',
+        "kind: Secret\ndata:\n  a: aGFsbG8=\n---\n",
+    ),
 )
-"""Scraps of which one call once took long."""
+"""Scraps of which one call once took long, or many short ones did."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +105,13 @@ def _growth(scrap: str, size: int, redactor: Redactor) -> tuple[str, float, floa
 
 
 def pauses(size: int = LONGEST) -> tuple[tuple[str, float], ...]:
-    """For each of those scraps: milliseconds of the longest wait of an event loop beside the redactor."""
+    """For each of those scraps, and log and JSON: milliseconds that an event loop waits at most beside the redactor."""
     redactor = Redactor(["the-key-of-a-model-endpoint"])
-    return tuple((scrap, 1000 * asyncio.run(_pause(redactor, _repeated(scrap, size)[0]))) for scrap in LONG)
+    texts = {scrap: _repeated(scrap, size)[0] for scrap in LONG} | {kind: make(size) for kind, make in KINDS.items()}
+    prepare_interpreter()
+    gc.collect()
+    keep_what_is_loaded()
+    return tuple((name, 1000 * asyncio.run(_pause(redactor, text))) for name, text in texts.items())
 
 
 async def _pause(redactor: Redactor, text: str) -> float:

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 import yaml
 
+from inquest.core.redaction import documents, encoded, keyvalues, mask
 from inquest.core.redaction.mask import WITHHELD
 from inquest.core.redaction.redactor import Redactor
 
@@ -52,6 +53,15 @@ def test_what_was_redacted_stays_as_it_is(text: str) -> None:
     shown = REDACTOR.text(filled(text)).value
 
     assert Redactor().text(shown).value == shown
+
+
+@pytest.mark.parametrize("text", every(*SHAPES))
+def test_a_text_is_redacted_the_same_in_short_stretches(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Redactor().text(filled(text)).value
+    for module in (mask, documents, encoded, keyvalues):
+        monkeypatch.setattr(module, "STRETCH", 32)
+
+    assert Redactor().text(filled(text)).value == whole
 
 
 @pytest.mark.parametrize("text", every(NOT_FOUND))

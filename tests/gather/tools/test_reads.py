@@ -109,6 +109,27 @@ async def test_a_list_says_when_it_was_cut(bench: Make, output: str, parse: Call
     assert result.evidence.status is EvidenceStatus.TRUNCATED
 
 
+@pytest.mark.parametrize(("output", "parse"), [("json", json.loads), ("yaml", yaml.safe_load)], ids=["json", "yaml"])
+async def test_a_list_of_long_objects_holds_those_that_fit_whole(
+    bench: Make, output: str, parse: Callable[[str], Any]
+) -> None:
+    make = bench(*(configmap(number, data={"page": "some words " * 30_000}) for number in range(5)))
+    result = await make("kubectl_get", kind="ConfigMap", output=output)
+    listed = parse(make.text_of(result))
+
+    assert ([item["metadata"]["name"] for item in listed["items"]], listed["total"]) == (["c000", "c001", "c002"], 5)
+    assert listed["truncated"]
+    assert result.evidence is not None
+    assert result.evidence.status is EvidenceStatus.TRUNCATED
+
+
+async def test_an_object_longer_than_a_list_may_be_is_shown_alone(bench: Make) -> None:
+    make = bench(*(configmap(number, data={"page": "some words " * 100_000}) for number in range(2)))
+    listed = json.loads(make.text_of(await make("kubectl_get", kind="ConfigMap", output="json")))
+
+    assert (len(listed["items"]), listed["total"], listed["truncated"]) == (1, 2, True)
+
+
 async def test_none_found_is_an_answer(bench: Make) -> None:
     result = await bench()("kubectl_get", kind="Pod")
 

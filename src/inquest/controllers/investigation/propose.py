@@ -12,6 +12,7 @@ from inquest.api.catalogue import RemediationWorkflow
 from inquest.api.execution import PinnedWorkflow
 from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.api.types import UndoWhen
+from inquest.computing import compute
 from inquest.controllers.catalogue.live import content_hash, content_of, is_active, newest_workflows, versions_of
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import concluding, facts, outcome
@@ -25,6 +26,8 @@ from inquest.core.selection.catalogue import CatalogueFilters, Workflow
 from inquest.core.selection.parameter_rules import TargetFacts, typed_value
 from inquest.core.selection.parameters import bind_parameters
 from inquest.errors import Forbidden, Invalid, NotFound
+from inquest.ports.kubernetes import Json
+from inquest.ports.process import Redactor
 
 MAX_LISTED = 1000
 """Workflows of one action type that are walked through (datastorage, section 12)."""
@@ -158,8 +161,12 @@ class Proposals:
             found = await self.ports.cluster.get(kind, target.name, target.namespace or "")
         except (NotFound, Forbidden):
             return ""
-        shown = self.ports.redactor.data(found).value
-        return self.ports.redactor.text(preview_diff(workflow.spec.execution.preview, shown, values)).value
+        return await compute(_redacted_diff, self.ports.redactor, workflow, found, values)
+
+
+def _redacted_diff(redactor: Redactor, workflow: RemediationWorkflow, found: Json, values: Any) -> str:
+    shown = redactor.data(found).value
+    return redactor.text(preview_diff(workflow.spec.execution.preview, shown, values)).value
 
 
 def _is_ours(record: Workflow) -> bool:

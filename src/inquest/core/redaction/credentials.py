@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from inquest.core.redaction.mask import MARK, find_places, replace_spans
+from inquest.core.redaction.mask import MARK, find_places, has_any, replace_spans
 from inquest.core.text import PIECE, replace_in_pieces, search_in_pieces
 
 # --- private keys -----------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ _AZURE: Final = re.compile(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-
 
 
 def _without_clients(text: str) -> str:
-    return replace_in_pieces(_CLIENT, _kept_and_mark, text) if any(client in text for client in _CLIENTS) else text
+    return replace_in_pieces(_CLIENT, _kept_and_mark, text) if has_any(text, *_CLIENTS) else text
 
 
 def _without_short_tokens(text: str) -> str:
@@ -261,6 +261,6 @@ RULES: Final[tuple[tuple[tuple[str, ...], Callable[[str], str]], ...]] = (
 def without_shapes(text: str) -> str:
     """Private keys, passwords in addresses, headers and commands, hashes of passwords, short tokens of known form."""
     for hints, rule in RULES:
-        if any(hint in text for hint in hints):
+        if has_any(text, *hints):
             text = rule(text)
     return text

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import json.scanner
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice, repeat
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import yaml
 
-from inquest.core.redaction.mask import MARK, WITHHELD
+from inquest.core.redaction.mask import MARK, STRETCH, WITHHELD, has_any
 
 Walk = Callable[[Any], Any]
 """An object redacted by its structure; shape and keys stay."""
@@ -54,7 +55,7 @@ def _is_json(text: str) -> bool:
     if text.strip()[:1] not in ("{", "["):
         return False
     try:
-        json.loads(text)
+        _decoder(text).decode(text)
     except (ValueError, RecursionError):
         return False
     return True
@@ -70,7 +71,16 @@ def _parsed(body: str) -> tuple[Any, bool]:
             repeated.append("")
         return found
 
-    return json.loads(body, object_pairs_hook=pairs), not repeated
+    return _decoder(body, pairs).decode(body), not repeated
+
+
+def _decoder(text: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> json.JSONDecoder:
+    """The decoder for a text: a long one is scanned in Python, slower, so that other threads run meanwhile."""
+    decoder: Any = json.JSONDecoder(object_pairs_hook=pairs)
+    if len(text) > STRETCH:
+        scanner: Any = json.scanner
+        decoder.scan_once = scanner.py_make_scanner(decoder)
+    return cast(json.JSONDecoder, decoder)
 
 
 def _spliced_json(body: str, value: Any, redacted: Any) -> str:
@@ -132,12 +142,11 @@ _FRAGMENT: Final = re.compile(r"[{\[][ \t]*(?:[\"{]|\n)")
 _OPENING: Final = re.compile(r"[{\[][ \t]*\n")
 _MAX_BLOCKS: Final = 16
 """Objects over several lines that are tried in one text; each try may read it to its end."""
-_DECODER: Final = json.JSONDecoder()
 
 
 def in_fragments(text: str, walk: Walk) -> str:
     """JSON inside a text, where its structure says more than the text rules see."""
-    if "{" not in text or not any(word in text for word in _TELLING):
+    if "{" not in text or not has_any(text, *_TELLING):
         return text
     text = _in_blocks(text, walk) if _OPENING.search(text) else text
     return _without_cut_secrets("".join(_in_line(line, walk) for line in text.splitlines(keepends=True)))
@@ -155,7 +164,7 @@ def _in_blocks(text: str, walk: Walk) -> str:
 
 
 def _in_line(line: str, walk: Walk) -> str:
-    start = _FRAGMENT.search(line) if any(word in line for word in _TELLING) else None
+    start = _FRAGMENT.search(line) if has_any(line, *_TELLING) else None
     if start is None:
         return line
     new, end = _decoded_at(line, start.start(), walk)
@@ -165,7 +174,7 @@ def _in_line(line: str, walk: Walk) -> str:
 def _decoded_at(text: str, start: int, walk: Walk) -> tuple[str, int]:
     """The object that begins here, redacted, and where it ends; nothing where there is none."""
     try:
-        _, end = _DECODER.raw_decode(text, start)
+        _, end = _decoder(text).raw_decode(text, start)
     except ValueError:
         return "", start
     return in_json(text[start:end], walk) or text[start:end], end
@@ -226,7 +235,7 @@ def in_yaml(text: str, walk: Walk, *, all_env: bool) -> str:
 
 
 def _has_objects(text: str) -> bool:
-    return any(hint in text for hint in _YAML_HINTS) and _YAML.search(text) is not None
+    return has_any(text, *_YAML_HINTS) and _YAML.search(text) is not None
 
 
 def _edits(text: str, walk: Walk) -> list[tuple[int, int, str]]:

@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from inquest.core.redaction.credentials import token_in
-from inquest.core.redaction.mask import replace_spans
+from inquest.core.redaction.mask import STRETCH, replace_spans
 from inquest.core.text import PIECE, pieces_of, search_in_pieces
 
 IsClean = Callable[[str], bool | None]
@@ -243,8 +243,9 @@ def _parts(token: str) -> Iterator[str]:
 def _bytes_of(token: str) -> bytes:
     body = token.rstrip("=").replace("-", "+").replace("_", "/")
     usable = body[: len(body) - 1] if len(body) % 4 == 1 else body
+    padded = usable + "=" * (-len(usable) % 4)
     try:
-        return base64.b64decode(usable + "=" * (-len(usable) % 4))
+        return b"".join(base64.b64decode(padded[at : at + STRETCH]) for at in range(0, len(padded), STRETCH))
     except binascii.Error:
         return b""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Final
 
-from inquest.core.redaction.mask import find_places
+from inquest.core.redaction.mask import find_places, has_any
 from inquest.core.text import INVISIBLE, PIECE, has_character, replace_in_pieces, without_colours
 
 _LAYERS: Final = 4
@@ -84,7 +84,7 @@ _KEPT: Final = frozenset("\"'\\&%\t\n\r")
 
 def _unescaped(text: str) -> str:
     """Without escapes of ASCII characters and of those that nobody sees: of Unicode in JSON, of pages, of URLs."""
-    if not any(sign in text for sign in _ESCAPES):
+    if not has_any(text, *_ESCAPES):
         return text
     plain = _seen(text)
     for _ in range(_LAYERS):

@@ -12,7 +12,7 @@ from typing import Final
 
 from inquest.core.redaction.encoded import decode_token
 from inquest.core.redaction.keys import LONGEST_KEY, is_harmless, is_sensitive, plain_letters, says_password
-from inquest.core.redaction.mask import MARK, find_places, has_any, replace_spans
+from inquest.core.redaction.mask import MARK, STRETCH, find_places, has_any, replace_spans
 from inquest.core.text import has_character, pieces_of
 
 HINTS: Final = (
@@ -20,6 +20,7 @@ HINTS: Final = (
     *(".pem", ".p12", ".jks"),
 )
 """A part of every sensitive key; found by plain search, because a pattern in any case is ten times slower."""
+_LONGEST_HINT: Final = max(map(len, HINTS))
 
 _Span = tuple[int, int]
 _NONE: Final = (0, 0)
@@ -94,10 +95,12 @@ def without_values(text: str) -> str:
     return replace_spans(text, spans)
 
 
-def hints_in(lowered: str) -> list[_Span]:
+def hints_in(lowered: str) -> Iterator[_Span]:
     """Spans of the hints in order, the longer first."""
-    found = [(at, at + len(word)) for word in HINTS for at in find_places(word, lowered)]
-    return sorted(found, key=lambda span: (span[0], -span[1]))
+    for start in range(0, len(lowered), STRETCH):
+        part = lowered[start : start + STRETCH + _LONGEST_HINT - 1]
+        hits = ((start + at, word) for word in HINTS for at in find_places(word, part) if at < STRETCH)
+        yield from sorted(((at, at + len(word)) for at, word in hits), key=lambda span: (span[0], -span[1]))
 
 
 def lower_plain(text: str) -> str:

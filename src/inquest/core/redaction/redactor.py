@@ -35,7 +35,7 @@ from inquest.core.redaction.escapes import FORMS, differing_positions, strip_col
 from inquest.core.redaction.keys import is_harmless, is_sensitive
 from inquest.core.redaction.keyvalues import hints_in, lower_plain, without_blocks, without_values
 from inquest.core.redaction.markup import without_attributes
-from inquest.core.redaction.mask import MARK, REDACTED, WITHHELD, find_places
+from inquest.core.redaction.mask import MARK, REDACTED, WITHHELD, find_places, has_any
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.statements import HINTS, without_listed, without_statements
 from inquest.core.redaction.structure import SCALARS, EnvValues, StringRules, is_identity
@@ -280,7 +280,7 @@ class KnownSecrets:
 
     def without(self, text: str) -> str:
         for form in self.forms:
-            if form in text:
+            if has_any(text, form):
                 text = text.replace(form, MARK)
         return text
 

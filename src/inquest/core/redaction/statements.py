@@ -59,6 +59,8 @@ _TYPED: Final = re.compile(
     re.MULTILINE,
 )
 """Passwords as clients of Redis, SMTP, POP3, FTP and IRC type them, and as RESP carries them."""
+_PIECE_OF_TYPED: Final = 8 * 1024
+"""It may begin at nearly every character, and is slow."""
 _INSIDE: Final = r"[^{}]{1,65536}"
 _CONTENTS: Final = r"'(?:data|stringData|string_data)': \{"
 _PRINTED: Final = re.compile(
@@ -89,7 +91,7 @@ def without_statements(text: str) -> str:
         text = replace_spans(text, _rules_of_users(text))
     if has_any(lowered, "auth") or has_any(text, "PASS"):
         text = replace_spans(text, _values_of(search_in_pieces(_COMMAND, text)))
-        text = replace_spans(text, _values_of(search_in_pieces(_TYPED, text)))
+        text = replace_spans(text, _values_of(search_in_pieces(_TYPED, text, piece=_PIECE_OF_TYPED)))
     return text
 
 

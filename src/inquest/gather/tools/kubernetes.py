@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from inquest.computing import compute
@@ -29,6 +30,10 @@ from inquest.gather.tools.scope import check_kind, check_namespace, check_word, 
 from inquest.ports.kubernetes import Listing, ResourceKind
 
 LIST_ITEMS: Final = 200
+LISTED_CHARACTERS: Final = 1_000_000
+"""Of a list shown as JSON or YAML: so many whole objects, and at least one."""
+LOG_BYTES: Final = 4 * 1024 * 1024
+"""Of all containers of a pod together."""
 EVENT_ITEMS: Final = 200
 COUNTED: Final = 10_000
 SAMPLE: Final = 10
@@ -65,10 +70,9 @@ async def kubectl_describe(context: ToolContext, given: args.OneObject) -> Outpu
     found = await context.backends.cluster.get(kind, given.name, namespace)
     events = await _events_of(context, kind.kind, given.name, namespace)
     kept, withheld = context.readable([found])
-    text = "\n".join(
-        describe_object(shown, events, context.backends.clock.now()) for shown in await context.redacted(kept)
-    )
-    text += _withheld_note(withheld)
+    now = context.backends.clock.now()
+    texts = [await compute(describe_object, shown, events, now) for shown in await context.redacted(kept)]
+    text = "\n".join(texts) + _withheld_note(withheld)
     return Output(text, api_fact=True, resolved=_said(kind, namespace))
 
 
@@ -102,13 +106,15 @@ async def kubectl_get(context: ToolContext, given: args.GetArguments) -> Output:
     if given.name:
         found = await context.backends.cluster.get(kind, given.name, namespace)
         kept, withheld = context.readable([found])
-        text = (_one(await context.redacted(kept), given.output, context) if kept else "") + _withheld_note(withheld)
-        return Output(text, api_fact=True, resolved=_said(kind, namespace))
+        shown = await context.redacted(kept)
+        text = await compute(_one, shown, given.output, context) if kept else ""
+        return Output(text + _withheld_note(withheld), api_fact=True, resolved=_said(kind, namespace))
     listing = await _listing(context, kind, namespace, given)
     kept, withheld = context.readable(listing.items)
-    text = _many(await context.redacted(kept), listing, given.output, context) + _withheld_note(withheld)
+    shown = await context.redacted(kept)
+    text, cut = await compute(_many, shown, listing, given.output, context)
     said = _said(kind, namespace)
-    return Output(text, api_fact=True, empty=not listing.items, cut=not listing.complete, resolved=said)
+    return Output(text + _withheld_note(withheld), api_fact=True, empty=not listing.items, cut=cut, resolved=said)
 
 
 async def kubectl_get_yaml(context: ToolContext, given: args.OneObject) -> Output:
@@ -131,14 +137,21 @@ async def _listing(
     return await context.backends.cluster.list(kind, namespace, labels=labels, fields=fields, limit=limit)
 
 
-def _many(items: Sequence[Mapping[str, Any]], listing: Listing, output: str, context: ToolContext) -> str:
-    """Lists say when they were cut; then what is not in them proves nothing."""
-    truncated = not listing.complete
+def _many(items: Sequence[Mapping[str, Any]], listing: Listing, output: str, context: ToolContext) -> tuple[str, bool]:
+    """The list, and whether it was cut, which it says; then what is not in it proves nothing."""
+    cut = not listing.complete
     if output in ("json", "yaml"):
-        whole = {"items": list(items), "total": len(items), "truncated": truncated}
-        return as_json(whole) if output == "json" else as_yaml(whole)
-    more = " (cut: there are more, narrow it down with a selector)" if truncated else ""
-    return f"{objects_table(items, context.backends.clock.now())}\ntotal: {len(items)}{more}"
+        shown = _that_fit(items)
+        cut = cut or len(shown) < len(items)
+        whole = {"items": shown, "total": len(items), "truncated": cut}
+        return (as_json(whole) if output == "json" else as_yaml(whole)), cut
+    more = " (cut: there are more, narrow it down with a selector)" if cut else ""
+    return f"{objects_table(items, context.backends.clock.now())}\ntotal: {len(items)}{more}", cut
+
+
+def _that_fit(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    ends = accumulate(len(as_json(item)) for item in items)
+    return [item for at, (item, end) in enumerate(zip(items, ends, strict=True)) if at == 0 or end <= LISTED_CHARACTERS]
 
 
 async def kubectl_find_resource(context: ToolContext, given: args.FindArguments) -> Output:
@@ -221,11 +234,12 @@ async def _logs(context: ToolContext, given: args.LogArguments, *, previous: boo
         # The API server answers with an empty text: nothing has run that could have written one.
         return Output("(no logs available: the pod has no node yet)", empty=True, resolved={"namespace": namespace})
     containers = [given.container] if given.container else _containers(pod)
+    limit_bytes = min(given.limit_bytes, LOG_BYTES // max(1, len(containers)))
     never = _never_restarted(pod) if previous else frozenset()
     texts = [
         NoLog(f"{container}: it was not restarted, so there is no run before this one")
         if container in never
-        else await _log(context, given, namespace, container, previous=previous)
+        else await _log(context, given, namespace, container, limit_bytes, previous=previous)
         for container in containers
     ]
     if lost := _lost(texts):
@@ -247,7 +261,7 @@ def _containers(pod: Mapping[str, Any]) -> list[str]:
 
 
 async def _log(
-    context: ToolContext, given: args.LogArguments, namespace: str, container: str, *, previous: bool
+    context: ToolContext, given: args.LogArguments, namespace: str, container: str, limit_bytes: int, *, previous: bool
 ) -> tuple[str, bool] | NoLog:
     try:
         return await newest_lines(
@@ -258,7 +272,7 @@ async def _log(
             previous=previous,
             tail_lines=given.tail_lines,
             since_seconds=given.since_seconds or None,
-            limit_bytes=given.limit_bytes,
+            limit_bytes=limit_bytes,
         )
     except (Invalid, NotFound) as error:
         if NO_LOG.search(str(error)):

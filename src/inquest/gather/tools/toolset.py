@@ -266,7 +266,8 @@ class Toolset:
     async def _evidence(
         self, run: ToolRun, context: ToolContext, text: str, status: EvidenceStatus, resolved: Mapping[str, Any]
     ) -> Evidence:
-        arguments = _arguments(run, context, resolved)
+        long = len(run.call.arguments) > LONG_CHARACTERS
+        arguments = await compute(_arguments, run, context, resolved) if long else _arguments(run, context, resolved)
         now = context.backends.clock.now()
         return Evidence(run.evidence_id, run.call.name, arguments, text, digest_of(text), status, now)
 
