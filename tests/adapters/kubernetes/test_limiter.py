@@ -104,6 +104,19 @@ async def test_it_grows_only_while_answers_are_quick(seconds: float, grows: bool
     assert (limiter.limit > FIRST) is grows
 
 
+async def test_it_does_not_grow_while_some_are_refused() -> None:
+    limiter, clock = await full()
+    limiter.refused()
+    lowered = limiter.limit
+
+    for _ in range(10 * FIRST):
+        clock.seconds += 0.01
+        answer(limiter, int(lowered) - 1)
+        limiter.refused()
+
+    assert limiter.limit < lowered
+
+
 async def test_it_does_not_grow_while_there_are_places() -> None:
     limiter = RequestLimiter(FakeClock())
 

@@ -67,11 +67,13 @@ class Rule:
     times: int = 1_000_000
     after: float = 0.0
     """Seconds until it is passed on all the same; 0: as the status says."""
+    beyond: int = 0
+    """It holds only where more requests than these are under way."""
     met: list[Asked] = field(default_factory=list)
     """Requests that it was applied to."""
 
-    def takes(self, asked: Asked) -> bool:
-        if len(self.met) >= self.times or not re.search(self.pattern, asked.text):
+    def takes(self, asked: Asked, under_way: int) -> bool:
+        if under_way <= self.beyond > 0 or len(self.met) >= self.times or not re.search(self.pattern, asked.text):
             return False
         self.met.append(asked)
         return True
@@ -96,6 +98,10 @@ class Proxy:
     port: int = field(default_factory=own_port)
     asked: list[Asked] = field(default_factory=list)
     """Everything that came, in order."""
+    under_way: int = 0
+    """Requests without their answer, watches apart."""
+    most: int = 0
+    """That were under way at once, since a test set it to none."""
     rules: list[Rule] = field(default_factory=list)
     _watches: list[Watch] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
@@ -125,10 +131,18 @@ class Proxy:
 
     @contextmanager
     def ruled(
-        self, pattern: str, status: int = 0, *, times: int = 1_000_000, after: float = 0.0, **headers: str
+        self,
+        pattern: str,
+        status: int = 0,
+        *,
+        times: int = 1_000_000,
+        after: float = 0.0,
+        beyond: int = 0,
+        **headers: str,
     ) -> Iterator[Rule]:
         """A rule for as long as the block lasts."""
-        rule = Rule(pattern, status, {name.replace("_", "-"): text for name, text in headers.items()}, times, after)
+        said = {name.replace("_", "-"): text for name, text in headers.items()}
+        rule = Rule(pattern, status, said, times, after, beyond)
         self.rules.append(rule)
         try:
             yield rule
@@ -189,7 +203,17 @@ class Proxy:
         agent = "inquest" if request.headers.get("User-Agent") == "inquest" else "kopf"
         asked = Asked(request.method, request.path, dict(request.query), agent)
         self.asked.append(asked)
-        rule = next((one for one in list(self.rules) if one.takes(asked)), None)
+        if asked.watches:
+            return await self._answer(request, asked)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            return await self._answer(request, asked)
+        finally:
+            self.under_way -= 1
+
+    async def _answer(self, request: web.Request, asked: Asked) -> web.StreamResponse:
+        rule = next((one for one in list(self.rules) if one.takes(asked, self.under_way)), None)
         if rule is not None and rule.status:
             said = {
                 "kind": "Status",

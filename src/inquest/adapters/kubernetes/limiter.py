@@ -1,7 +1,7 @@
 """How many requests to the API server are under way at once: as many as it answers well, urgent ones first.
 
-One more in each window in which its answers came in less than twice their shortest time, three tenths less where it
-refused for now or did not answer. No rate of our own: what a server can take, only the server knows.
+One more in each window in which all were answered, in less than twice their shortest time; three tenths less where the
+server refused for now or did not answer. No rate of our own: what a server can take, only the server knows.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class RequestLimiter:
         if now - self._cut_at >= CUT_SECONDS:
             self._cut_at = now
             self.limit = max(LEAST, CUT * self.limit)
-            self._begin_window()
+        self._begin_window()
 
     def _begin_window(self) -> None:
         self._slowness.clear()
