@@ -39,6 +39,7 @@ from inquest.core.redaction.mask import MARK, REDACTED, WITHHELD, find_places, h
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.statements import HINTS, without_listed, without_statements
 from inquest.core.redaction.structure import SCALARS, EnvValues, StringRules, is_identity
+from inquest.core.text import pieces_of
 
 T = TypeVar("T")
 
@@ -68,7 +69,10 @@ class CleanTexts:
 
 
 def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    digest = blake2b(digest_size=16)
+    for piece in pieces_of(text):
+        digest.update(piece.encode("utf-8", "surrogatepass"))
+    return digest.digest()
 
 
 class Redactor:
@@ -246,7 +250,8 @@ FREE: Final = frozenset({"annotations", "labels"})
 def writable(text: str) -> str:
     """Half a character, which JSON can name and UTF-8 cannot write, would stop every sink behind the gate."""
     try:
-        text.encode()
+        for piece in pieces_of(text):
+            piece.encode()
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace").decode()
     return text
