@@ -40,6 +40,8 @@ OWNER_FIELD_MANAGER = "inquest-owner"
 
 
 def _in_utc(moment: datetime) -> datetime:
+    if moment.tzinfo is UTC and not moment.microsecond:
+        return moment
     if moment.tzinfo is None:
         raise ValueError("a time needs its zone")
     try:

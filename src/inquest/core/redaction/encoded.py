@@ -43,6 +43,8 @@ def find_runs(text: str) -> Iterator[_Span]:
     A copy in which all of them are one letter is searched for twenty of that letter: a plain search, where a pattern
     would begin anew at each character.
     """
+    if len(text) < SHORTEST_RUN:
+        return
     shape = b"".join(piece.encode("ascii", "replace").translate(_TO_RUNS) for piece in pieces_of(text))
     at = shape.find(_RUN)
     while at >= 0:

@@ -39,7 +39,7 @@ from inquest.core.redaction.mask import MARK, REDACTED, WITHHELD, find_places, h
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.core.redaction.statements import HINTS, without_listed, without_statements
 from inquest.core.redaction.structure import SCALARS, EnvValues, StringRules, is_identity
-from inquest.core.text import pieces_of
+from inquest.core.text import PIECE, pieces_of
 
 T = TypeVar("T")
 
@@ -69,6 +69,8 @@ class CleanTexts:
 
 
 def _digest(text: str) -> bytes:
+    if len(text) <= PIECE:
+        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     digest = blake2b(digest_size=16)
     for piece in pieces_of(text):
         digest.update(piece.encode("utf-8", "surrogatepass"))
@@ -249,6 +251,8 @@ FREE: Final = frozenset({"annotations", "labels"})
 
 def writable(text: str) -> str:
     """Half a character, which JSON can name and UTF-8 cannot write, would stop every sink behind the gate."""
+    if text.isascii():
+        return text
     try:
         for piece in pieces_of(text):
             piece.encode()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from typing import Final
 
 SEVERITIES = ("critical", "high", "medium", "low")
 PRIORITIES = ("P0", "P1", "P2", "P3")
@@ -44,6 +45,8 @@ _MICROSECONDS = {
 _LONGEST_MICROSECONDS = 2**63 // 1000
 """Go counts nanoseconds in 64 bits; what does not fit there is no duration on the wire."""
 
+NOT_STORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+"""NUL and halves of characters: no store takes them."""
 DEEPEST = 100
 """Levels of nesting in a body; what is deeper is no event and no workflow."""
 MOST_NAME = 253
@@ -79,8 +82,7 @@ def _first(values: Iterable[object], depth: int) -> str:
 
 
 def _unstorable_text(text: str) -> str:
-    odd = "\0" in text or any("\ud800" <= char <= "\udfff" for char in text)
-    return "a text holds a character that cannot be stored" if odd else ""
+    return "a text holds a character that cannot be stored" if NOT_STORABLE.search(text) else ""
 
 
 def instant_from_text(text: str) -> datetime:
