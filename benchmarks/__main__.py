@@ -15,7 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -98,6 +98,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sizes", nargs="+", type=int, default=[20, 50], metavar="N", help="cases at once")
     parser.add_argument("--alone", type=int, default=5, metavar="N", help="cases one after the other")
     parser.add_argument("--turn-seconds", type=float, default=1.0, help="how long the scripted model takes for a turn")
+    parser.add_argument("--without-model", action="store_true", help="cases that rules alone bring to their end")
     parser.add_argument("--rest-seconds", type=float, default=70.0, help="at rest: one round of resync and sweep")
     parser.add_argument("--engines", nargs="+", default=["sqlite", "postgres"], help="of DataStorage")
     rows = int(os.environ.get("ROWS", 1_000_000))
@@ -167,11 +168,13 @@ def _install(results: Results, _: argparse.Namespace) -> None:
 def _cases(results: Results, options: argparse.Namespace) -> None:
     results.say("bringing up a control plane with simulated nodes")
     with _folder(options.keep) as folder, ground.raised(folder) as stage, served(folder, options.turn_seconds) as model:
+        model = replace(model, url="") if options.without_model else model
         idle, alone = load.idle_and_alone(stage, model, options.alone, options.rest_seconds, results.say)
         results.raw |= {"idle": _plain(idle), "alone": _plain(alone)}
         results.show("At rest", list(report.of_idle(idle)))
         _show(results, f"{options.alone} cases, one after the other", alone, alone, idle)
-        results.show("What the model is sent", list(report.of_prompts(alone)))
+        if model.url:
+            results.show("What the model is sent", list(report.of_prompts(alone)))
         for size in options.sizes:
             with results.attempt(f"{size} cases at once"):
                 played = load.at_once(stage, model, size, idle, results.say)

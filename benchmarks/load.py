@@ -203,6 +203,8 @@ def _finish(
     course.left = tuple(ground.left())
     course.endings = {one["metadata"]["namespace"]: _ending(one) for one in listed["investigations"]}
     course.reported = {one["metadata"]["namespace"]: _reported(one) for one in listed["investigations"]}
+    if not model.url:
+        return
     say("the baseline: the same requests, sent by a bare loop")
     sent = _by_case(model.spans())
     conversations = {case: [span.body for span in sent[case]] for case in cases}

@@ -53,6 +53,7 @@ class Model:
     """A running server."""
 
     url: str
+    """Empty: nobody is told of it."""
     notes: Path
     pid: int
 

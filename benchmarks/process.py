@@ -73,7 +73,10 @@ class Operator:
 def running(
     ground: Ground, name: str, model_url: str, *, at_once: int, changes: Mapping[str, Any] | None = None
 ) -> Iterator[Operator]:
-    """Start it and stop it as the kubelet would; it begins with an empty history. Whole groups of settings change."""
+    """Start it and stop it as the kubelet would; it begins with an empty history. Whole groups of settings change.
+
+    Without a model's address it has none.
+    """
     folder = ground.folder / name
     folder.mkdir()
     settings = folder / "settings.yaml"
@@ -98,7 +101,7 @@ def _settings(ground: Ground, folder: Path, model_url: str, at_once: int) -> dic
     return {
         "kubernetes": {"kubeconfig": str(operator_kubeconfig(ground)), "namespace": NAMESPACE},
         "policy": {"opa_binary": str(ground.cluster.bin / "opa")},
-        "model": {"provider": "openai", "endpoint": model_url, "name": "bench"},
+        **({"model": {"provider": "openai", "endpoint": model_url, "name": "bench"}} if model_url else {}),
         "runner": {"max_concurrent": at_once},
         "triage": {"rate": 1000, "rate_per_namespace": 1000},
         "effectiveness": {"enabled": False},

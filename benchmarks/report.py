@@ -163,13 +163,13 @@ def _times(run: Played, alone: Played) -> Iterator[Row]:
     overheads, bare = [case.overhead for case in run.cases], list(run.bare.values())
     for share, goal in ((0.5, None), (0.95, OVERHEAD_GOALS.get(run.size))):
         name = f"overhead beside the model, p{share * 100:.0f}"
-        yield Row(name, percentile(overheads, share), "s", goal, baseline=percentile(bare, share), against="bare loop")
-    reactions, earlier = ([case.reaction for case in one.cases] for one in (run, alone))
-    goal = REACTION_GOAL if run.size == 1 else None
-    first = percentile(earlier, 0.95)
-    yield Row(
-        "Signal to first model request, p95", percentile(reactions, 0.95), "s", goal, baseline=first, against="alone"
-    )
+        baseline = percentile(bare, share) if bare else None
+        yield Row(name, percentile(overheads, share), "s", goal, baseline=baseline, against="bare loop" if bare else "")
+    if bare:
+        reactions, earlier = ([case.reaction for case in one.cases] for one in (run, alone))
+        goal, first = REACTION_GOAL if run.size == 1 else None, percentile(earlier, 0.95)
+        name = "Signal to first model request, p95"
+        yield Row(name, percentile(reactions, 0.95), "s", goal, baseline=first, against="alone")
     yield Row("wait of a request for its place, p95", percentile(run.waits, 0.95), "s")
     yield Row("wait for places, all requests of a case", sum(run.waits) / len(run.cases), "s")
     yield Row("cases a minute, to the ruling", _pace(run, [case.ruled for case in run.cases]), "")
