@@ -106,7 +106,7 @@ class TargetReader(Protocol):
         ...
 
     async def pin(self, target: TargetRef) -> ResourceContext:
-        """The same for whoever asks whether a target is still what it was: detected labels and quota are not read."""
+        """The same for whoever asks whether a target is still what it was: no labels of its surroundings, no quota."""
         ...
 
     async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:

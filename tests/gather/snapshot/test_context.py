@@ -450,11 +450,13 @@ async def test_a_pin_is_what_a_guard_compares_read_anew_and_nothing_that_was_not
 
     pin = await target_reader.pin(POD)
 
-    compared = ("target", "root", "chain", "target_pin", "root_pin", "root_labels", "target_labels", "namespace_labels")
+    compared = ("target", "root", "chain", "target_pin", "root_pin", "root_labels", "target_labels")
     assert all(getattr(pin, name) == getattr(whole, name) for name in compared)
     assert pin.spec_hash == whole.spec_hash
-    assert len(found.asked) - asked == asked - 3
+    assert len(found.asked) - asked == asked - 4
+    assert not pin.namespace_labels
     assert set(pin.labels.failed_detections) == {
+        Detection.GIT_OPS_MANAGED,
         Detection.PDB_PROTECTED,
         Detection.NETWORK_ISOLATED,
         Detection.RESOURCE_QUOTA_CONSTRAINED,

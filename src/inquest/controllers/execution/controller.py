@@ -261,7 +261,7 @@ class ExecutionController:
         if _is_undo(found):
             return await self._undone(found, outcome, now)
         # That somebody's Git drives the target says how long its state takes to settle.
-        context = await self.ports.target_reader.pin(bare_reference(found.spec.target))
+        context = await self.ports.target_reader.context(bare_reference(found.spec.target))
         ended = outcome.ended_at or now
         changes = {
             "completed_at": ended,

@@ -295,10 +295,12 @@ class ContextReader:
     async def pin(self, target: TargetRef) -> ResourceContext:
         """What a guard compares, read now: who owns the target, what it is, and whether an autoscaler drives it."""
         chain = await owner_chain(self._cluster, self._clock, target, pauses=self._pauses)
-        return await self._read(chain, lists=(_AUTOSCALERS,))
+        return await self._read(chain, with_namespace=False, lists=(_AUTOSCALERS,))
 
-    async def _read(self, chain: OwnerChain, lists: tuple[_Listed, ...] = _LISTS) -> ResourceContext:
-        around, gaps = await self._surroundings(chain, lists)
+    async def _read(
+        self, chain: OwnerChain, *, with_namespace: bool = True, lists: tuple[_Listed, ...] = _LISTS
+    ) -> ResourceContext:
+        around, gaps = await self._surroundings(chain, lists, with_namespace=with_namespace)
         root_pin, root_gaps = await self._pin(chain.root, chain.root_object, around)
         target_pin, target_gaps = (
             (root_pin, ()) if not chain.owners else await self._pin(chain.target, chain.start, around)
@@ -325,17 +327,17 @@ class ContextReader:
         )
 
     async def _surroundings(
-        self, chain: OwnerChain, lists: tuple[_Listed, ...]
+        self, chain: OwnerChain, lists: tuple[_Listed, ...], *, with_namespace: bool
     ) -> tuple[RootSurroundings, tuple[Gap, ...]]:
         bare = RootSurroundings(chain.target, chain.root, chain.owners, chain.root_object)
         namespace = chain.root.namespace
         if not namespace or chain.root_object is None:
             return bare, ()
-        reads = (self._listed(each.kind, each.api_version, namespace) for each in lists)
-        found = await asyncio.gather(self._namespace(namespace), *reads)
-        names = ("namespace_object", *(each.part for each in lists))
+        reads = {"namespace_object": self._namespace(namespace)} if with_namespace else {}
+        reads |= {each.part: self._listed(each.kind, each.api_version, namespace) for each in lists}
+        found = await asyncio.gather(*reads.values())
         parts: dict[str, Any] = {each.part: None for each in _LISTS if each not in lists}
-        parts |= {name: None if isinstance(each, ReadError) else each for name, each in zip(names, found, strict=True)}
+        parts |= {name: None if isinstance(each, ReadError) else each for name, each in zip(reads, found, strict=True)}
         return replace(bare, **parts), tuple(each.gap for each in found if isinstance(each, ReadError))
 
     async def _attempt(self, read: Awaitable[T], what: str) -> T | ReadError:
