@@ -24,7 +24,7 @@ SIZES: Final = (1_000, 100_000, 10_000_000)
 RUNS: Final = {1_000: 200, 100_000: 15, 10_000_000: 1}
 HOSTILE_SIZE: Final = 100_000
 LONGEST: Final = 10_000_000
-"""Characters: longer than any log, argument or notice that gets this far."""
+"""Characters: more than the logs of a pod, a list of objects or a notice can have."""
 _BASELINE: Final = re.compile(r"[0-9]+")
 
 HOSTILE: Final = (

@@ -64,6 +64,15 @@ def test_a_text_is_redacted_the_same_in_short_stretches(text: str, monkeypatch: 
     assert Redactor().text(filled(text)).value == whole
 
 
+def test_hints_over_the_edge_of_a_stretch_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join("." * dots + word for dots in range(12) for word in keyvalues.HINTS)
+    whole = list(keyvalues.hints_in(text))
+    for module in (mask, keyvalues):
+        monkeypatch.setattr(module, "STRETCH", 16)
+
+    assert list(keyvalues.hints_in(text)) == whole
+
+
 @pytest.mark.parametrize("text", every(NOT_FOUND))
 def test_what_is_said_not_to_be_found_is_not(text: str) -> None:
     assert not is_found(text), "take it into its kind"

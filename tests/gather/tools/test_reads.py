@@ -130,6 +130,24 @@ async def test_an_object_longer_than_a_list_may_be_is_shown_alone(bench: Make) -
     assert (len(listed["items"]), listed["total"], listed["truncated"]) == (1, 2, True)
 
 
+async def test_the_containers_of_a_pod_share_what_its_logs_may_hold(
+    bench: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = pod()
+    found["spec"]["containers"] = [{"name": f"part-{number}"} for number in range(8)]
+    make, limits = bench(found), []
+
+    async def logs(*_: Any, limit_bytes: int, **__: Any) -> str:
+        limits.append(limit_bytes)
+        return "a line\n"
+
+    monkeypatch.setattr(make.cluster, "logs", logs)
+    await make("kubectl_logs", name="checkout-6d5f7c9b8-x2x4q")
+    await make("kubectl_logs", name="checkout-6d5f7c9b8-x2x4q", container="part-3")
+
+    assert limits == [*[512 * 1024] * 8, 1024 * 1024]
+
+
 async def test_none_found_is_an_answer(bench: Make) -> None:
     result = await bench()("kubectl_get", kind="Pod")
 

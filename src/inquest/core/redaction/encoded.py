@@ -245,7 +245,7 @@ def _parts(token: str) -> Iterator[str]:
 def _bytes_of(token: str) -> bytes:
     body = token.rstrip("=").replace("-", "+").replace("_", "/")
     usable = body[: len(body) - 1] if len(body) % 4 == 1 else body
-    padded = usable + "=" * (-len(usable) % 4)
+    padded = usable + "=" * (-len(usable) % 4)  # a stretch is a multiple of four, as base64 is
     try:
         return b"".join(base64.b64decode(padded[at : at + STRETCH]) for at in range(0, len(padded), STRETCH))
     except binascii.Error:

@@ -45,7 +45,7 @@ _MICROSECONDS = {
 _LONGEST_MICROSECONDS = 2**63 // 1000
 """Go counts nanoseconds in 64 bits; what does not fit there is no duration on the wire."""
 
-NOT_STORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+_NOT_STORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 """NUL and halves of characters: no store takes them."""
 DEEPEST = 100
 """Levels of nesting in a body; what is deeper is no event and no workflow."""
@@ -82,7 +82,7 @@ def _first(values: Iterable[object], depth: int) -> str:
 
 
 def _unstorable_text(text: str) -> str:
-    return "a text holds a character that cannot be stored" if NOT_STORABLE.search(text) else ""
+    return "a text holds a character that cannot be stored" if _NOT_STORABLE.search(text) else ""
 
 
 def instant_from_text(text: str) -> datetime:
