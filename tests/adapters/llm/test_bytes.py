@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from inquest.adapters.llm.client import MOST_BYTES, MOST_COMPRESSED
+from inquest.adapters.llm.client import MOST_COMPRESSED, MOST_STREAMED, MOST_WHOLE
 from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts
 from inquest.adapters.llm.errors import fault_class
 from inquest.adapters.llm.model import OpenAIModel
+from inquest.adapters.llm.response import MOST_CHARACTERS
 from inquest.core.llm.messages import ModelReply, Usage
 from inquest.errors import InquestError, ModelRefused, Unavailable
 from tests.adapters.llm.conftest import KEY, FakeClock, both_ways, redacted, row
@@ -234,6 +235,10 @@ async def test_arguments_that_come_as_an_object_are_read() -> None:
     assert [(call.name, call.arguments) for call in found.tool_calls] == [("kubectl_get", '{"kind": "Pod"}')]
 
 
+def called(calls: list[dict[str, Any]]) -> dict[str, Any]:
+    return completion(choices=[{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}])
+
+
 def event(*calls: dict[str, Any], finish: str | None = None) -> bytes:
     choice = {"delta": {"tool_calls": list(calls)}, "finish_reason": finish}
     return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
@@ -291,9 +296,8 @@ async def test_an_error_in_the_place_of_an_answer_has_its_class(stream: bool, er
 
 
 async def endless(stream: bool) -> ModelReply | InquestError:
-    piece = event({"index": 0, "id": "1", "function": {"name": "a", "arguments": "x" * 65_000}})
-    body = piece if stream else b" " * len(piece)
-    count = 2 * MOST_BYTES // len(body)
+    body = b" " * 65_000 if not stream else b": " + b" " * 65_000 + b"\n\n"
+    count = 2 * MOST_STREAMED // len(body)
     head = f"HTTP/1.1 200 OK\r\ncontent-type: {EVENTS if stream else JSON}\r\nconnection: close\r\n\r\n".encode()
     return await asked(head, *([body] * count), stream=stream)
 
@@ -303,7 +307,19 @@ async def test_an_answer_without_end_is_ended(stream: bool) -> None:
     found = await endless(stream)
 
     assert isinstance(found, Unavailable)
-    assert "longer than" in str(found)
+    assert f"longer than {MOST_STREAMED if stream else MOST_WHOLE} bytes" in str(found)
+
+
+@both_ways
+async def test_arguments_that_no_model_writes_are_no_answer(stream: bool) -> None:
+    """Before anything is made of them: what is parsed, compared and stored is bounded."""
+    calls = [{"index": n, "id": f"{n}", "function": {"name": "a", "arguments": "x" * 100_000}} for n in range(11)]
+    body = b"".join(event(call) for call in calls) if stream else json.dumps(called(calls)).encode()
+
+    found = await asked(response(body, EVENTS if stream else JSON), stream=stream)
+
+    assert isinstance(found, Unavailable)
+    assert f"longer than {MOST_CHARACTERS} characters" in str(found)
 
 
 async def test_a_compressed_answer_is_no_bomb() -> None:
@@ -312,7 +328,7 @@ async def test_a_compressed_answer_is_no_bomb() -> None:
 
     found = await asked(response(body, JSON, 200, "content-encoding: gzip"), stream=False)
 
-    assert MOST_COMPRESSED < len(body) < MOST_BYTES
+    assert MOST_COMPRESSED < len(body) < MOST_WHOLE
     assert isinstance(found, Unavailable)
     assert "longer than" in str(found)
 

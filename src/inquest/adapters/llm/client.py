@@ -14,8 +14,10 @@ from openai import AsyncAzureOpenAI, AsyncOpenAI
 from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts, is_loopback
 from inquest.errors import Misconfigured
 
-MOST_BYTES: Final = 16 * 1024 * 1024
-"""More than that is no answer (reliability, RV-14)."""
+MOST_STREAMED: Final = 8 * 1024 * 1024
+"""Bytes of a stream, which tells each token in an event of some hundred; more is no answer (reliability, RV-14)."""
+MOST_WHOLE: Final = 2 * 1024 * 1024
+"""Bytes of an answer that comes in one piece, and is decoded in one."""
 MOST_COMPRESSED: Final = 64 * 1024
 """Nothing compressed is asked for; where it comes anyway, it may be large when unpacked."""
 
@@ -73,10 +75,9 @@ def _http(endpoint: ModelEndpoint, patience: ModelTimeouts) -> httpx2.AsyncClien
     proxy = endpoint.proxy.get_secret_value()
 
     async def guard(response: httpx2.Response) -> None:
-        packed = response.headers.get("content-encoding", "identity").lower() != "identity"
         stream = response.stream
         if isinstance(stream, httpx2.AsyncByteStream):
-            response.stream = _Guarded(stream, patience.idle, MOST_COMPRESSED if packed else MOST_BYTES)
+            response.stream = _Guarded(stream, patience.idle, _most_bytes(response.headers))
 
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(patience.whole, connect=patience.connect),
@@ -87,6 +88,12 @@ def _http(endpoint: ModelEndpoint, patience: ModelTimeouts) -> httpx2.AsyncClien
         trust_env=not is_loopback(endpoint.url),
         event_hooks={"response": [guard]},
     )
+
+
+def _most_bytes(headers: httpx2.Headers) -> int:
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        return MOST_COMPRESSED
+    return MOST_WHOLE if "json" in headers.get("content-type", "") else MOST_STREAMED
 
 
 def _authorities(bundle: Path | None) -> ssl.SSLContext | bool:

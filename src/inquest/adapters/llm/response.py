@@ -17,6 +17,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from inquest.core.llm.messages import ModelReply, ToolCall, Usage
 
+MOST_CHARACTERS: Final = 1_000_000
+"""Of all that a model wrote in one answer: many times what the most tokens that are asked for can hold."""
+
 
 class Unreadable(Exception):
     """The endpoint answered with something that is no chat completion, or stopped in the middle of one."""
@@ -162,14 +165,18 @@ class Parts:
     reason: str = ""
     usage: Usage = field(default_factory=Usage)
     model: str = ""
+    characters: int = 0
 
     def add_answer(self, answer: _Completion, said: _StreamedText | None) -> None:
-        """Take one piece in."""
+        """Take one piece in; Unreadable where the answer is longer than any can be."""
         self.model = answer.model or self.model
         self.usage = usage_of(answer.usage) or self.usage
         for choice in (answer.choices or ())[:1]:
             self.reason = str(choice.finish_reason or self.reason)
         if said is not None:
+            self.characters += _length(said)
+            if self.characters > MOST_CHARACTERS:
+                raise Unreadable(f"the answer is longer than {MOST_CHARACTERS} characters")
             self.text.append(said.content)
             self.refusal.append(said.refusal)
             for call in said.tool_calls or ():
@@ -201,6 +208,12 @@ class Parts:
             raise ModelRefusal(refusal or "content filter")
         calls = tuple(ToolCall(call.id, "".join(call.name), "".join(call.arguments)) for call in self.calls)
         return ModelReply(without_reasoning("".join(self.text)), calls, found, self.usage, self.model)
+
+
+def _length(said: _StreamedText) -> int:
+    functions = (call.function for call in said.tool_calls or () if call.function is not None)
+    written = sum(len(function.name) + len(function.arguments) for function in functions)
+    return len(said.content) + len(said.refusal) + written
 
 
 _THINKING: Final = re.compile(r"\A\s*<(think|thinking)>.*?(?:</\1>\s*|\Z)", re.DOTALL)
