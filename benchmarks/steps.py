@@ -60,7 +60,7 @@ def benches() -> tuple[Bench, ...]:
     text, shot = json.dumps(pod(0)), snapshot()
     draft = Draft("Snapshot", Redactor().strings({"log": log}), NOW)
     packed = gzip.compress(json.dumps(log).encode(), 6)
-    slots = encode(Log("u"), draft, Writer("r/1", 1), "ns")
+    slots = encode(Log("u"), (draft,), Writer("r/1", 1), "ns")
     return (
         Bench(
             "redact a 100 KB log", lambda: Redactor().text(log), "one regex over it", lambda: re.sub(r"\d+", "#", log)
@@ -76,7 +76,7 @@ def benches() -> tuple[Bench, ...]:
         ),
         Bench(
             "one journal slot of 100 KB",
-            lambda: encode(Log("u"), draft, Writer("r/1", 1), "ns"),
+            lambda: encode(Log("u"), (draft,), Writer("r/1", 1), "ns"),
             "gzip of it",
             lambda: gzip.compress(log.encode(), 6),
         ),

@@ -86,7 +86,7 @@ def journal(slots: Slots) -> Journal:
 async def written(journal: Journal, count: int) -> Log:
     log = Log(UID)
     for number in range(count):
-        log = await journal.add(log, draft(n=number), ME, yes)
+        log = await journal.add(log, (draft(n=number),), ME, yes)
     return log
 
 
@@ -100,6 +100,22 @@ async def test_what_was_written_is_read_back_in_order(journal: Journal) -> None:
     assert again.seq == 3
 
 
+async def test_entries_share_a_slot_and_are_read_back_one_by_one(journal: Journal, slots: Slots) -> None:
+    log = await written(journal, 1)
+
+    log = await journal.add(log, (draft("ToolBatch", n=1), draft("ModelTurn", n=2)), ME, yes)
+    log = await journal.add(log, (draft("Verdict", n=3),), ME, yes)
+
+    read = await Journal(slots, "inquest-system").read(UID)  # type: ignore[arg-type]
+    assert read == await journal.read(UID) == log
+    assert [(entry.seq, entry.kind, entry.payload["n"]) for entry in read.entries] == [
+        (1, "Snapshot", 0),
+        (2, "ToolBatch", 1),
+        (2, "ModelTurn", 2),
+        (3, "Verdict", 3),
+    ]
+
+
 async def test_slots_are_immutable_and_named_by_uid_and_number(journal: Journal, slots: Slots) -> None:
     await written(journal, 2)
 
@@ -110,18 +126,18 @@ async def test_slots_are_immutable_and_named_by_uid_and_number(journal: Journal,
 @pytest.mark.parametrize((), [()], ids=["FA-06"])
 async def test_a_number_taken_by_another_replica_fences_the_sleeper(journal: Journal) -> None:
     log = await written(journal, 1)
-    await journal.add(log, draft(n="the other's"), Writer("inquest-1/aaaa", 4), yes)
+    await journal.add(log, (draft(n="the other's"),), Writer("inquest-1/aaaa", 4), yes)
 
     with pytest.raises(Fenced):
-        await journal.add(log, draft(n="mine"), ME, no)
+        await journal.add(log, (draft(n="mine"),), ME, no)
 
 
 @pytest.mark.parametrize((), [()], ids=["FA-06"])
 async def test_the_own_lost_answer_is_adopted(journal: Journal) -> None:
     log = await written(journal, 1)
-    await journal.add(log, draft(n="written, answer lost"), ME, yes)
+    await journal.add(log, (draft(n="written, answer lost"),), ME, yes)
 
-    adopted = await journal.add(log, draft(n="written, answer lost"), ME, yes)
+    adopted = await journal.add(log, (draft(n="written, answer lost"),), ME, yes)
 
     assert adopted.seq == 2
     assert adopted.entries[-1].payload["n"] == "written, answer lost"
@@ -150,7 +166,7 @@ async def test_a_journal_that_does_not_hold_is_refused(journal: Journal, slots: 
 
 async def test_a_falling_epoch_is_refused(journal: Journal) -> None:
     log = await written(journal, 1)
-    stale = encode(log, draft(), Writer("inquest-1/b", 2), "inquest-system")
+    stale = encode(log, (draft(),), Writer("inquest-1/b", 2), "inquest-system")
 
     with pytest.raises(Tampered, match="falling epoch"):
         fold(UID, [*(await journal._status.list(None)), *stale])  # type: ignore[arg-type]
@@ -177,7 +193,7 @@ async def test_a_slot_of_an_earlier_version_is_not_read_and_says_what_to_do(jour
 async def test_a_large_entry_is_spread_over_slots_and_read_as_one(journal: Journal, slots: Slots) -> None:
     noise = random_text(2 * MAX_PART_BYTES)
 
-    log = await journal.add(Log(UID), draft(text=noise), ME, yes)
+    log = await journal.add(Log(UID), (draft(text=noise),), ME, yes)
 
     assert len(slots.held) == log.seq > 1
     assert (await journal.read(UID)).entries[0].payload["text"] == noise
@@ -185,11 +201,11 @@ async def test_a_large_entry_is_spread_over_slots_and_read_as_one(journal: Journ
 
 async def test_an_entry_that_was_not_written_to_its_end_did_not_happen(journal: Journal, slots: Slots) -> None:
     noise = random_text(2 * MAX_PART_BYTES)
-    whole = await journal.add(Log(UID), draft(text=noise), ME, yes)
+    whole = await journal.add(Log(UID), (draft(text=noise),), ME, yes)
     del slots.held[f"{UID}-{whole.seq:04d}"]
 
     torn = await journal.read(UID)
-    mended = await journal.add(torn, draft(n="instead"), ME, yes)
+    mended = await journal.add(torn, (draft(n="instead"),), ME, yes)
 
     assert torn.entries == ()
     assert [entry.payload for entry in mended.entries] == [{"n": "instead"}]
@@ -213,8 +229,8 @@ async def test_the_first_slot_is_forgotten_last_and_the_others_by_one_request(jo
 
 @given(payload=st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=4))
 def test_encoding_is_deterministic(payload: dict[str, str]) -> None:
-    once = encode(Log(UID), Draft("Opened", seal(payload), NOW), ME, "ns")
-    twice = encode(Log(UID), Draft("Opened", seal(dict(reversed(payload.items()))), NOW), ME, "ns")
+    once = encode(Log(UID), (Draft("Opened", seal(payload), NOW),), ME, "ns")
+    twice = encode(Log(UID), (Draft("Opened", seal(dict(reversed(payload.items()))), NOW),), ME, "ns")
 
     assert once == twice
     assert fold(UID, once).entries[0].payload == payload
@@ -223,7 +239,7 @@ def test_encoding_is_deterministic(payload: dict[str, str]) -> None:
 def test_what_fits_no_four_slots_keeps_head_and_tail_and_says_so() -> None:
     text = "".join(("first", random_text(8 * MAX_PART_BYTES), "last"))
 
-    slots = encode(Log(UID), draft(log=text, kept="as it is"), ME, "inquest-system")
+    slots = encode(Log(UID), (draft(log=text, kept="as it is"),), ME, "inquest-system")
     entry = fold(UID, slots).entries[0]
 
     assert entry.truncated
@@ -237,8 +253,8 @@ def test_what_cannot_be_cut_is_refused_in_words() -> None:
     text = random_text(8_000 * 200)
     words = [text[at : at + 200] for at in range(0, len(text), 200)]
 
-    with pytest.raises(Invalid, match="does not fit"):
-        encode(Log(UID), draft(words=words), ME, "inquest-system")
+    with pytest.raises(Invalid, match="do not fit"):
+        encode(Log(UID), (draft(words=words),), ME, "inquest-system")
 
 
 async def test_a_log_that_is_read_again_is_the_same_and_one_that_grew_keeps_its_entries(
@@ -247,7 +263,7 @@ async def test_a_log_that_is_read_again_is_the_same_and_one_that_grew_keeps_its_
     await written(journal, 3)
 
     first, again = await journal.read(UID), await journal.read(UID)
-    log = await journal.add(again, draft(n=4), ME, yes)
+    log = await journal.add(again, (draft(n=4),), ME, yes)
     longer = await Journal(slots, "inquest-system").read(UID)  # type: ignore[arg-type]
 
     assert again is first

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from inquest.controllers.journal import Journal, Log, Writer
-from inquest.controllers.journal_writing import FIRST_PAUSE, KEPT_SECONDS, LONGEST_PAUSE, write_entry
+from inquest.controllers.journal_writing import FIRST_PAUSE, KEPT_SECONDS, LONGEST_PAUSE, write_slot
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Fenced, Forbidden, RateLimited, Unavailable
 from tests.controllers.test_journal import ME, UID, Slots, draft, random_text, yes
@@ -80,7 +80,7 @@ class Desk:
     async def enter(self, log: Log, **payload: Any) -> Log:
         claim = SimpleNamespace(author=ME)
         work: Any = SimpleNamespace(claim=claim, journal=log, investigation=SimpleNamespace(name="inv-1", uid=UID))
-        return await write_entry(self.ports, self.owner, work, draft(**payload))  # type: ignore[arg-type]
+        return await write_slot(self.ports, self.owner, work, (draft(**payload),))  # type: ignore[arg-type]
 
 
 FAULTS: dict[str, tuple[tuple[str, Exception], ...]] = {
@@ -125,7 +125,7 @@ async def test_a_slot_of_a_predecessor_is_gone_on_from() -> None:
     slots = Shaky()
     desk = Desk(slots)
     elder = Writer("inquest-1/aaaa", 2)
-    await Journal(slots, "inquest-system").add(Log(UID), draft(n="the other's"), elder, yes)  # type: ignore[arg-type]
+    await Journal(slots, "inquest-system").add(Log(UID), (draft(n="the other's"),), elder, yes)  # type: ignore[arg-type]
     slots.faults = [("before", LOST)]
 
     log = await desk.enter(Log(UID), n="mine")

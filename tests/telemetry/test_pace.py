@@ -88,23 +88,27 @@ async def test_a_new_phase_is_told_at_once(clock: HandClock) -> None:
             moved.append(after.phase)
         clock.seconds += 0.001
 
-    assert moved == [Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING, Phase.AWAITING_APPROVAL]
+    # That the policy is asked is told with what it answered.
+    assert moved == [Phase.INVESTIGATING, Phase.SELECTING, Phase.AWAITING_APPROVAL]
     assert shown.notifier.events == ["InvestigationComplete", "ApprovalRequired"]
+
+
+async def thought() -> facts.Fact:
+    """The answer of a model that takes its time."""
+    for _ in range(9):
+        await asyncio.sleep(0)
+    return WHOLE.facts[3]
 
 
 async def test_news_that_had_to_wait_is_told_while_the_model_thinks(clock: HandClock) -> None:
     shown, work = Shown(clock), work_of(fold_case(WHOLE.facts[:4]))
+    shown._stops[PLACE] = asyncio.Event()
     shown.pace.wrote(PLACE)
     shown._untold.add(PLACE)
     clock.seconds += 2
 
     for _ in range(2):
-        thinking = asyncio.ensure_future(shown._show_progress(work))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        # It watches until the call has its answer, and is let go then.
-        thinking.cancel()
-        await asyncio.gather(thinking, return_exceptions=True)
+        await shown._unless_stopped(work, thought())
 
     assert shown.moments == [PROGRESS_SECONDS]
 
@@ -114,12 +118,7 @@ async def test_a_status_that_cannot_be_written_costs_no_model_call(clock: HandCl
     shown._untold.add(PLACE)
     shown._stops[PLACE] = asyncio.Event()
 
-    async def answer() -> facts.Fact:
-        for _ in range(3):
-            await asyncio.sleep(0)
-        return WHOLE.facts[3]
-
-    found = await shown._unless_stopped(work_of(fold_case(WHOLE.facts[:3])), answer())
+    found = await shown._unless_stopped(work_of(fold_case(WHOLE.facts[:3])), thought())
 
     assert found == (WHOLE.facts[3],)
 
@@ -154,12 +153,13 @@ async def test_an_unusable_decision_is_told_once_also_after_a_restart(clock: Han
 async def test_a_status_that_cannot_be_written_leaves_nobody_behind_who_would_write_it_later(clock: HandClock) -> None:
     shown, work = Shown(clock), work_of(WHOLE)
     shown._untold.add(PLACE)
+    shown._stops[PLACE] = asyncio.Event()
 
     async def lost(work: CaseWork) -> None:
         raise Fenced("the case is another replica's")
 
     shown._publish = lost  # type: ignore[method-assign]
-    with pytest.raises(ExceptionGroup):
-        await shown._show_progress(work)
+    with pytest.raises(Fenced):
+        await shown._unless_stopped(work, thought())
 
     assert asyncio.all_tasks() == {asyncio.current_task()}

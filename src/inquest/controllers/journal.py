@@ -1,4 +1,4 @@
-"""The journal of a case: create-only slots, one after the other, each a log entry and a fencing token at once.
+"""The journal of a case: create-only slots, one after the other, each entries of a log and a fencing token at once.
 
 A slot is an immutable ConfigMap `<investigation uid>-<seq>` in the operator's own namespace. The API server gives a
 number to exactly one writer; a replica that slept and wakes meets AlreadyExists and knows that it is not alone
@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,8 +27,8 @@ from inquest.errors import AlreadyExists, Fenced, Invalid, NotFound, OlderJourna
 from inquest.ports.kinds import CONFIG_MAP
 from inquest.ports.kubernetes import Json, Objects
 
-JOURNAL_VERSION: Final = 2
-"""Version of the slots that this code writes, and the only one that it reads; facts changed their names with 2."""
+JOURNAL_VERSION: Final = 3
+"""Version of the slots that this code writes, and the only one that it reads: 3 has several entries in a slot."""
 MAX_PART_BYTES: Final = 256 * 1024
 """Compressed payload of one slot (reliability, section 5)."""
 MAX_PARTS: Final = 4
@@ -49,7 +50,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """One journal entry; `seq` and `digest` are those of its last slot."""
+    """One journal entry; `seq` and `digest` are those of its last slot, which it may share with other entries."""
 
     seq: int
     kind: str
@@ -59,7 +60,7 @@ class JournalEntry:
     digest: str
     usage: Mapping[str, int]
     truncated: bool = False
-    """Long texts of the payload were cut to head and tail."""
+    """Long texts of its slot were cut to head and tail."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ class Draft:
     at: datetime
     usage: Mapping[str, int] | None = None
 
+    @cached_property
+    def canonical(self) -> bytes:
+        """The payload as it is written."""
+        return _canonical(self.payload.value)
+
 
 class Journal:
     """Reads and writes the slots of any case.
@@ -120,17 +126,19 @@ class Journal:
         log = await compute(fold, uid, slots, known)
         return self._remember(known if known is not None and _is_same(log, known) else log)
 
-    async def add(self, log: Log, draft: Draft, author: Writer, still_owned: Callable[[], Awaitable[bool]]) -> Log:
-        """Write the draft as the next entry and give the longer log.
+    async def add(
+        self, log: Log, drafts: Sequence[Draft], author: Writer, still_owned: Callable[[], Awaitable[bool]]
+    ) -> Log:
+        """Write the drafts as the next entries, all of them in one slot, and give the longer log.
 
         Where the number is taken, the log as it stands is given if the case is still ours (the slot is our own lost
         answer or our predecessor's last one); otherwise Fenced.
         """
-        slots = encode(log, draft, author, self._namespace)
+        slots = encode(log, drafts, author, self._namespace)
         try:
             await self._mend(log, still_owned)
             for slot in slots:
-                await self._status.create(CONFIG_MAP, draft.payload.carried(slot))
+                await self._status.create(CONFIG_MAP, drafts[-1].payload.carried(slot))
         except AlreadyExists:
             if not await still_owned():
                 raise Fenced(f"slot {log.seq + 1} of {log.uid} was written by another replica") from None
@@ -173,14 +181,14 @@ class Journal:
             return
 
 
-def encode(log: Log, draft: Draft, author: Writer, namespace: str) -> tuple[Json, ...]:
-    """The slots of one entry: one, or up to four where the payload is large; beyond that it is cut and says so."""
-    whole, cut = _fitting(_canonical(draft.payload.value))
+def encode(log: Log, drafts: Sequence[Draft], author: Writer, namespace: str) -> tuple[Json, ...]:
+    """Their slots: one, or up to four where the payload is large; beyond that it is cut and says so."""
+    whole, cut = _fitting(b"[" + b",".join(draft.canonical for draft in drafts) + b"]")
     chunks = _chunks(whole)
     slots: list[Json] = []
     previous = log.digest
     for part, chunk in enumerate(chunks, start=1):
-        head = _head(log.seq + part, draft, author, previous, (part, len(chunks)), whole) | cut
+        head = _head(log.seq + part, drafts, author, previous, (part, len(chunks)), whole) | cut
         slot = _slot(log.uid, namespace, log.seq + part, head, chunk)
         previous = slot_digest(slot)
         slots.append(slot)
@@ -189,11 +197,14 @@ def encode(log: Log, draft: Draft, author: Writer, namespace: str) -> tuple[Json
 
 def fold(uid: str, slots: Sequence[Json], known: Log | None = None) -> Log:
     """A log from its slots in any order; every digest, number and epoch is checked. `known`: as it was read before."""
-    entries = {entry.digest: entry for entry in known.entries} if known is not None else {}
+    by_digest = groupby(known.entries, key=lambda entry: entry.digest) if known is not None else ()
+    entries = {digest: tuple(of_slot) for digest, of_slot in by_digest}
     return fold_from(Log(uid), sorted(slots, key=_name_of), entries)
 
 
-def fold_from(log: Log, slots: Sequence[Json], known: Mapping[str, JournalEntry] = MappingProxyType({})) -> Log:
+def fold_from(
+    log: Log, slots: Sequence[Json], known: Mapping[str, tuple[JournalEntry, ...]] = MappingProxyType({})
+) -> Log:
     """The log with further slots, which must follow it without a gap; `known` entries by digest are not unpacked."""
     pending: list[tuple[dict[str, Any], bytes]] = []
     previous, seq, epoch = log.digest, log.seq, log.epoch
@@ -202,7 +213,7 @@ def fold_from(log: Log, slots: Sequence[Json], known: Mapping[str, JournalEntry]
         seq, epoch, previous = seq + 1, int(head["epoch"]), slot_digest(slot)
         pending.append((head, base64.b64decode(slot.get("binaryData", {}).get("payload", ""))))
         if head["part"] == head["parts"]:
-            log = replace(log, entries=(*log.entries, known.get(previous) or _entry(pending, previous)))
+            log = replace(log, entries=(*log.entries, *(known.get(previous) or _entries(pending, previous))))
             pending = []
     return replace(log, dangling=tuple(_name_of(slot) for slot in slots[len(slots) - len(pending) :]))
 
@@ -239,26 +250,30 @@ def _hold(condition: bool, fault: str) -> None:
         raise Tampered(f"Journal tampered: {fault}")
 
 
-def _entry(parts: Sequence[tuple[dict[str, Any], bytes]], digest: str) -> JournalEntry:
+def _entries(parts: Sequence[tuple[dict[str, Any], bytes]], digest: str) -> tuple[JournalEntry, ...]:
     head = parts[-1][0]
     raw = gzip.decompress(b"".join(chunk for _, chunk in parts))
     _hold(_sha(raw) == head["payload"]["digest"], f"payload of slot {head['seq']} does not match its digest")
-    author = Writer(head["replica"], int(head["epoch"]))
-    usage, truncated = head.get("usage") or {}, "truncated" in head
-    return JournalEntry(head["seq"], head["kind"], author, head["at"], json.loads(raw), digest, usage, truncated)
+    author, truncated = Writer(head["replica"], int(head["epoch"])), "truncated" in head
+    told, payloads = head["entries"], json.loads(raw)
+    _hold(len(told) == len(payloads), f"slot {head['seq']} holds {len(payloads)} entries and names {len(told)}")
+    return tuple(
+        JournalEntry(head["seq"], one["kind"], author, one["at"], payload, digest, one["usage"], truncated)
+        for one, payload in zip(told, payloads, strict=True)
+    )
 
 
-def _head(seq: int, draft: Draft, author: Writer, previous: str, part: tuple[int, int], whole: bytes) -> dict[str, Any]:
+def _head(
+    seq: int, drafts: Sequence[Draft], author: Writer, previous: str, part: tuple[int, int], whole: bytes
+) -> dict[str, Any]:
     return {
         "v": JOURNAL_VERSION,
         "minReader": JOURNAL_VERSION,
         "seq": seq,
-        "kind": draft.kind,
+        "entries": [{"kind": one.kind, "at": rfc3339(one.at), "usage": dict(one.usage or {})} for one in drafts],
         "epoch": author.epoch,
         "replica": author.replica,
-        "at": rfc3339(draft.at),
         "prev": previous,
-        "usage": dict(draft.usage or {}),
         "part": part[0],
         "parts": part[1],
         "payload": {"bytes": len(whole), "digest": _sha(whole)},
@@ -286,7 +301,7 @@ def _fitting(whole: bytes) -> tuple[bytes, dict[str, Any]]:
         shorter = _canonical(_cut(json.loads(whole), limit))
         if _fits(shorter):
             return shorter, mark
-    raise Invalid(f"a journal entry of {len(whole)} bytes does not fit {MAX_PARTS} slots, its texts cut or not")
+    raise Invalid(f"journal entries of {len(whole)} bytes do not fit {MAX_PARTS} slots, their texts cut or not")
 
 
 def _cut(value: Any, limit: int) -> Any:

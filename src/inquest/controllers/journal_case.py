@@ -34,9 +34,9 @@ def remember_case(journal: Log, case: Case) -> Case:
     return case
 
 
-def must_be_readable(case: Case, payload: Json) -> None:
-    """What is about to be written must be readable afterwards: a slot cannot be taken back."""
+def case_with(case: Case, payload: Json) -> Case:
+    """The case with what is about to be written, as it will be read back: a slot cannot be taken back."""
     try:
-        advance_case(case, load_fact(payload))
+        return advance_case(case, load_fact(payload))
     except (InvalidTransition, ValidationError) as error:
         raise Tampered(f"a fact that could not be read back was not written: {error}"[:500]) from error

@@ -1,7 +1,8 @@
-"""A fact into its slot; while the API server is away it is kept, for no answer is paid twice (reliability, 3.9)."""
+"""Facts into a slot; while the API server is away they are kept, for no answer is paid twice (reliability, 3.9)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import structlog
@@ -21,20 +22,24 @@ KEPT_SECONDS: Final = 240.0
 log = structlog.stdlib.get_logger(__name__)
 
 
-async def write_entry(ports: ControllerPorts, ownership: Ownership, work: CaseWork, draft: Draft) -> Log:
-    """The journal with the draft in it, tried again for some minutes; raises what the last try met.
+async def write_slot(ports: ControllerPorts, ownership: Ownership, work: CaseWork, drafts: Sequence[Draft]) -> Log:
+    """The journal with the drafts in it, tried again for some minutes; raises what the last try met.
 
     A turn of a model was paid for, and a tool that is asked again may say something else.
     """
     try:
-        return await _add(ports, ownership, work, draft, work.journal)
+        return await _add(ports, ownership, work, drafts, work.journal)
     except (Unavailable, RateLimited) as error:
         log.warning("slot not written yet", investigation=work.investigation.name, error=str(error))
-        return await _at_last(ports, ownership, work, draft, error)
+        return await _at_last(ports, ownership, work, drafts, error)
 
 
 async def _at_last(
-    ports: ControllerPorts, ownership: Ownership, work: CaseWork, draft: Draft, error: Unavailable | RateLimited
+    ports: ControllerPorts,
+    ownership: Ownership,
+    work: CaseWork,
+    drafts: Sequence[Draft],
+    error: Unavailable | RateLimited,
 ) -> Log:
     latest, pause = ports.clock.monotonic() + KEPT_SECONDS, FIRST_PAUSE
     while True:
@@ -45,23 +50,25 @@ async def _at_last(
         await ports.clock.sleep(wait)
         pause = min(LONGEST_PAUSE, 2 * pause)
         try:
-            return await _again(ports, ownership, work, draft)
+            return await _again(ports, ownership, work, drafts)
         except (Unavailable, RateLimited) as later:
             error = later
 
 
-async def _again(ports: ControllerPorts, ownership: Ownership, work: CaseWork, draft: Draft) -> Log:
+async def _again(ports: ControllerPorts, ownership: Ownership, work: CaseWork, drafts: Sequence[Draft]) -> Log:
     """Another try: the one before may have arrived, and others may have taken the case meanwhile."""
     if not await ownership.holds(work.claim):
         raise Fenced(f"{work.investigation.name} was lost while its slot could not be written")
     journal = await ports.journal.read(work.investigation.uid)
     if len(journal.entries) > len(work.journal.entries):
         return journal
-    return await _add(ports, ownership, work, draft, journal)
+    return await _add(ports, ownership, work, drafts, journal)
 
 
-async def _add(ports: ControllerPorts, ownership: Ownership, work: CaseWork, draft: Draft, journal: Log) -> Log:
+async def _add(
+    ports: ControllerPorts, ownership: Ownership, work: CaseWork, drafts: Sequence[Draft], journal: Log
+) -> Log:
     async def still_owned() -> bool:
         return await ownership.holds(work.claim)
 
-    return await ports.journal.add(journal, draft, work.claim.author, still_owned)
+    return await ports.journal.add(journal, drafts, work.claim.author, still_owned)

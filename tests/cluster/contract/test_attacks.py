@@ -119,7 +119,7 @@ def slots(uid: str) -> tuple[Object, Object]:
     for kind in ("Opened", "Ruling"):
         log = fold(uid, made)
         draft = Draft(kind, seal({"fact": kind, "body": {"decision": "AutoApproved"}}), AT)
-        made += encode(log, draft, author, NAMESPACE)
+        made += encode(log, (draft,), author, NAMESPACE)
     first, second = made
     assert len(fold(uid, made).entries) == 2
     return first, second

@@ -34,6 +34,7 @@ _VALUES: Final = {
     "size": "CHARACTERS",
     "resourceVersion": "VERSION",
     "epoch": "EPOCH",
+    "seq": "SLOTS",
     "promptTokens": "TOKENS",
     "cachedTokens": "TOKENS",
     "completionTokens": "TOKENS",

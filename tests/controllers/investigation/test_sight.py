@@ -97,7 +97,7 @@ def hand_of(world: World, case: Case) -> tuple[InvestigationController, CaseWork
     shown = InvestigationController(ports, admitted)
     shown._stops[PLACE] = asyncio.Event()
     claim = CaseClaim(Investigation.from_object(world.investigation()), Writer("r", 1))
-    return shown, CaseWork(claim, Log("u-1"), case, world.seconds)
+    return shown, CaseWork(claim, Log("u-1"), case, seen_at=world.seconds)
 
 
 async def test_steps_that_only_look_and_think_go_by_one_reading(world: World) -> None:

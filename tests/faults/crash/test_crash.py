@@ -16,7 +16,8 @@ from tests.support.scene import play
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(900)]
 
 POINTS = {
-    "the snapshot is in its slot": Point(1, "after", call="create ConfigMap/Snapshot"),
+    "the root cause is in its slot": Point(1, "after", call="create ConfigMap/Verdict"),
+    "the snapshot is taken and in no slot": Point(1, "before", call="create ConfigMap/Verdict"),
     "the request is announced and not made": Point(1, "before", call="status.create RemediationApprovalRequest"),
     "the request is made and not recorded": Point(1, "after", call="status.create RemediationApprovalRequest"),
     "the execution is made and the approval not used": Point(
@@ -47,7 +48,7 @@ def test_a_case_that_kills_every_time_is_given_up_and_its_neighbour_ends_as_alwa
     result = play(tmp_path, Point(1, "before", call="target_reader.snapshot"), beside="later", every_time=True)
 
     status = result.seen.case["status"]
-    assert result.deaths == 4, "the first start leaves the slot Opened, the next three leave nothing"
+    assert result.deaths == 5, "the first start leaves the slot Opened, the second the context, the next three nothing"
     assert (status["phase"], status["reason"], status["subReason"]) == (
         "Failed",
         "InternalError",

@@ -169,6 +169,13 @@ async def test_k3_these_do_not_end_kopf(said: bytes, lists: int, resumed_from: s
         assert (script.listed, script.watched) == (lists, ["10", resumed_from])
 
 
+async def test_what_is_deleted_is_rung_as_gone() -> None:
+    async with watching(Script(watches=[event("DELETED", gizmo("listed", 12))])) as (_, rings):
+        seen = [await rung(rings, "listed") for _ in range(2)]
+
+    assert [(one.gone, one.fresh) for one in seen] == [(False, False), (True, True)]
+
+
 async def test_a_list_that_fails_is_tried_for_ever_and_does_not_end_kopf() -> None:
     script = Script(lists=[500, 503, 500])
     async with watching(script) as (bell, rings):

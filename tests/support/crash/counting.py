@@ -175,7 +175,7 @@ class Counted:
 
 
 def _about(args: tuple[Any, ...]) -> str:
-    """Kind of the object, with what its content adds: the fact of a slot, the phase of a status."""
+    """Kind of the object, with what its content adds: the last fact of a slot, the phase of a status."""
     if not args or not isinstance(args[0], ResourceKind):
         return ""
     content = args[1].value if len(args) > 1 and isinstance(args[1], Redacted) else {}
@@ -184,7 +184,7 @@ def _about(args: tuple[Any, ...]) -> str:
 
 def _slot(content: Json) -> str:
     head = (content.get("data") or {}).get("head")
-    return str(json.loads(head)["kind"]) if head else ""
+    return str(json.loads(head)["entries"][-1]["kind"]) if head else ""
 
 
 def _phase(content: Json) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from inquest.api.investigation import Investigation
 from inquest.api.types import ExecutionPhase
 from inquest.controllers.investigation.claim import CaseClaim
-from inquest.controllers.journal import Log
+from inquest.controllers.journal import Draft, Log
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.case import facts, outcome
 from inquest.core.case.case import Case
@@ -22,6 +22,8 @@ class CaseWork:
     claim: CaseClaim
     journal: Log
     case: Case
+    unwritten: list[Draft] = field(default_factory=list)
+    """Facts of the case that the journal does not hold yet: they can be had again for nothing."""
     seen_at: float = float("-inf")
     """When the Investigation was last read, in monotonic seconds."""
     resolved: bool | None = None

@@ -50,8 +50,8 @@ from inquest.controllers.investigation.finish import Archive
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.select import Selections
 from inquest.controllers.journal import Draft
-from inquest.controllers.journal_case import fold_journal, must_be_readable, remember_case
-from inquest.controllers.journal_writing import write_entry
+from inquest.controllers.journal_case import case_with, fold_journal, remember_case
+from inquest.controllers.journal_writing import write_slot
 from inquest.controllers.notices import NOTICE_LOOK, is_telling, send_notice, unless_late
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
@@ -64,15 +64,21 @@ from inquest.core.case.facts import (
     ApprovalEscalated,
     ApprovalRequested,
     Closed,
+    ContextResolved,
     ExecutionCreated,
     Fact,
     Opened,
     PolicyRuled,
+    Prepared,
     Proposed,
+    SelectionTried,
+    SnapshotTaken,
+    TargetRechecked,
+    ToolsRan,
     UndoCreated,
     UndoPlanned,
 )
-from inquest.core.case.journal import dump_fact, load_fact
+from inquest.core.case.journal import dump_fact
 from inquest.core.case.steps import (
     LOOK,
     AskPolicy,
@@ -90,7 +96,6 @@ from inquest.core.case.steps import (
     Step,
     Wait,
 )
-from inquest.core.case.transitions import advance_case
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.llm.messages import Invocation, Usage
 from inquest.core.redaction.redacted import Redacted
@@ -138,6 +143,19 @@ HELD_PHASES: Final = frozenset({Phase.PENDING, Phase.SELECTING, Phase.ANALYZING,
 """Phases in which the message says what a case is held by."""
 PASSING: Final = frozenset({"RateLimited", "ScopeUnknown"})
 """Objections of triage that pass by themselves."""
+FREE: Final = (
+    SnapshotTaken,
+    ContextResolved,
+    Prepared,
+    ToolsRan,
+    TargetRechecked,
+    SelectionTried,
+    Proposed,
+    PolicyRuled,
+)
+"""Facts that cost nothing to have again: they are written with the next one that does, or before a look ends."""
+MOST_UNWRITTEN: Final = 128 * 1024
+"""Bytes of such facts that wait for their slot."""
 CATALOGUE_LOOK: Final = timedelta(seconds=1)
 """Between two looks of a case that waits for the catalogue."""
 ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
@@ -260,7 +278,7 @@ class InvestigationController:
         work: CaseWork | None = None
         try:
             journal = await self.ports.journal.read(claim.investigation.uid)
-            work = CaseWork(claim, journal, fold_journal(journal), self.ports.clock.monotonic())
+            work = CaseWork(claim, journal, fold_journal(journal), seen_at=self.ports.clock.monotonic())
             lost = self._lost(work)
             if lost is not None and work.case.closed is None:
                 await self._record(work, Closed(lost, await self.ports.now()))
@@ -289,6 +307,11 @@ class InvestigationController:
 
     async def _loop(self, work: CaseWork) -> timedelta | None:
         """Step after step until there is nothing to do but to wait."""
+        again = await self._take_steps(work)
+        await self._write_facts(work)
+        return again
+
+    async def _take_steps(self, work: CaseWork) -> timedelta | None:
         if work.investigation.status.phase is None:
             # Whoever watches sees that it is in hand before the work begins (resources, section 3.5).
             await self._publish(work)
@@ -310,6 +333,9 @@ class InvestigationController:
             except Unsettled as waits:
                 await self._hinder(work, (waits.reason, str(waits)), "")
                 return CATALOGUE_LOOK
+            except Retryable:
+                await self._write_facts(work)
+                raise
             if work.case.phase is Phase.SELECTING:
                 await self._hinder(work, None, "")
             for fact in facts:
@@ -533,37 +559,33 @@ class InvestigationController:
         inv = work.investigation
         stop = self._stops[inv.namespace, inv.name]
         hears = MODEL_TROUBLE.set(work.hear)
-        task, waiting = asyncio.ensure_future(performing), asyncio.ensure_future(stop.wait())
+        task, stopped = asyncio.ensure_future(performing), asyncio.ensure_future(stop.wait())
         MODEL_TROUBLE.reset(hears)
-        showing = asyncio.ensure_future(self._show_progress(work))
         try:
-            await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            while not task.done() and not stopped.done():
+                await self._show_news(work, task, stopped)
             return (task.result(),) if task.done() else ()
         finally:
-            for one in (task, waiting, showing):
-                one.cancel()
-            await asyncio.gather(task, waiting, showing, return_exceptions=True)
+            await _cancelled(task, stopped)
             work.trouble = ""
             work.troubled.clear()
 
-    async def _show_progress(self, work: CaseWork) -> None:
-        """While a call takes its time: what came before it as soon as it may be, that it is repeated at once."""
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._show_untold(work))
-            both.create_task(self._show_trouble(work))
+    async def _show_news(self, work: CaseWork, *calling: asyncio.Future[Any]) -> None:
+        """While a call takes its time: what came before it as soon as it may be, that it is repeated at once.
 
-    async def _show_untold(self, work: CaseWork) -> None:
+        Whoever waits for the call shows it: where the call ends meanwhile, no slot is left half written.
+        """
         place = (work.investigation.namespace, work.investigation.name)
+        news: list[asyncio.Future[Any]] = [asyncio.ensure_future(work.troubled.wait())]
         if place in self._untold:
-            await self.ports.clock.sleep(self.pace.due_in(place))
-            await self._show(work)
-
-    async def _show_trouble(self, work: CaseWork) -> None:
-        while await work.troubled.wait():
-            work.troubled.clear()
-            await self._show(work)
-
-    async def _show(self, work: CaseWork) -> None:
+            news.append(asyncio.ensure_future(self.ports.clock.sleep(self.pace.due_in(place))))
+        await asyncio.wait({*calling, *news}, return_when=asyncio.FIRST_COMPLETED)
+        has_news = any(one.done() for one in news)
+        await _cancelled(*news)
+        if not has_news or any(one.done() for one in calling):
+            return
+        work.troubled.clear()
+        self._untold.discard(place)
         try:
             await self._publish(work)
         except Retryable as error:
@@ -591,22 +613,27 @@ class InvestigationController:
     # --- record -----------------------------------------------------------------------------------------------
 
     async def _record(self, work: CaseWork, fact: Fact) -> None:
-        """Write the fact into the journal and go on with what stands there."""
+        """Go on with the fact as the journal will give it back; one that cannot be had again is written at once."""
         payload: Redacted[Json] = await self.ports.redacted(dump_fact(fact))
-        must_be_readable(work.case, payload.value)
-        draft = Draft(type(fact).SLOT, payload, await self.ports.now(), _usage(fact))
-        longer = await write_entry(self.ports, self.ownership, work, draft)
-        one_more = len(longer.entries) == len(work.journal.entries) + 1
-        if one_more:
-            remember_case(longer, advance_case(work.case, load_fact(longer.entries[-1].payload)))
-        work.case = fold_journal(longer)
-        work.journal = longer
-        log.debug("recorded", investigation=work.investigation.name, fact=type(fact).__name__, seq=longer.seq)
-        if one_more:
-            self._account(work)
+        work.case = case_with(work.case, payload.value)
+        work.unwritten.append(Draft(type(fact).SLOT, payload, await self.ports.now(), _usage(fact)))
+        self._account(work)
+        if not isinstance(fact, FREE) or sum(len(draft.canonical) for draft in work.unwritten) > MOST_UNWRITTEN:
+            await self._write_facts(work)
+
+    async def _write_facts(self, work: CaseWork) -> None:
+        """All that the journal lacks, into one slot; go on with what stands there then."""
+        if not work.unwritten:
+            return
+        longer = await write_slot(self.ports, self.ownership, work, work.unwritten)
+        added = [entry.payload for entry in longer.entries[len(work.journal.entries) :]]
+        if added == [draft.payload.value for draft in work.unwritten]:
+            remember_case(longer, work.case)
+        log.debug("recorded", investigation=work.investigation.name, facts=len(work.unwritten), seq=longer.seq)
+        work.case, work.journal, work.unwritten = fold_journal(longer), longer, []
 
     def _account(self, work: CaseWork) -> None:
-        """What the new fact adds to metrics, log and trace: once, by whoever recorded it."""
+        """What the new fact adds to metrics, log and trace."""
         inv, tools = work.investigation, self._offered(work)
         for measure in case_measures(work.case, tools):
             count_measure(measure)
@@ -616,12 +643,17 @@ class InvestigationController:
             tracing.export_span(inv.uid, stretch)
 
     async def _tell(self, work: CaseWork, before: Case) -> None:
-        """Status at once where the phase changed, else at its pace; events and notices for what has just happened."""
+        """Status at once where the phase changed, else at its pace; events and notices for what has just happened.
+
+        That the policy is asked is told with its answer, which comes in a moment.
+        """
         place = (work.investigation.namespace, work.investigation.name)
         self._untold.add(place)
-        if before.phase is not work.case.phase or not self.pace.due_in(place):
+        is_new = before.phase is not work.case.phase and work.case.phase is not Phase.ANALYZING
+        if is_new or not self.pace.due_in(place):
             await self._publish(work)
         for said in case_events(work.case):
+            await self._write_facts(work)
             text = self.ports.redactor.published(said.message)
             await self.ports.notifier.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
 
@@ -650,6 +682,7 @@ class InvestigationController:
         It goes by the Investigation as it was read last. Who wrote it meanwhile makes the write fail, and it is read
         and written once more.
         """
+        await self._write_facts(work)
         told: dict[str, NoticeEntry] = {}
         try:
             await self._write(work, told)
@@ -844,12 +877,19 @@ def _notices(
                 yield number, told
 
 
+async def _cancelled(*several: asyncio.Future[Any]) -> None:
+    for one in several:
+        one.cancel()
+    await asyncio.gather(*several, return_exceptions=True)
+
+
 def _run_of(work: CaseWork, created: ExecutionSummary | None) -> dict[str, ExecutionSummary]:
     """The journal says which one it is; where it stands is as it was read last."""
     if created is None:
         return {}
     told = work.investigation.status.execution
-    return {"execution": created.model_copy(update={"phase": work.run or (told.phase if told else None)})}
+    phase = work.run or (told.phase if told else None) or ExecutionPhase.PENDING
+    return {"execution": created.model_copy(update={"phase": phase})}
 
 
 def _troubled(work: CaseWork) -> dict[str, ConditionValue]:

@@ -32,6 +32,11 @@ def asked_a_model(inv: Investigation | None) -> bool:
     return bool(inv and inv.status.usage and inv.status.usage.turns)
 
 
+def in_progress(case: str) -> ConditionValue:
+    """Not in which phase: each would be one more write of every Signal of the case."""
+    return false("InProgress", f"{case} is open")
+
+
 def signal_conditions(surveyed: SignalSurroundings, decision: TriageDecision) -> dict[str, ConditionValue]:
     triaged = {
         SignalPhase.BLOCKED: false("Blocked", decision.message),
@@ -46,7 +51,8 @@ def signal_conditions(surveyed: SignalSurroundings, decision: TriageDecision) ->
     warned = "; ".join(surveyed.warnings)
     context = true("Degraded", "the target could not be read") if degraded else true("Resolved", warned)
     ready = true("Ready") if triaged.status == "True" else false("Triaged", decision.message)
-    concluded = unknown("Pending") if triaged.status != "True" else false("InProgress")
+    case = decision.opened or decision.duplicate_of
+    concluded = unknown("Pending") if triaged.status != "True" else in_progress(case.name if case else "its case")
     ended = decision.phase in (SignalPhase.IGNORED, SignalPhase.RESOLVED)
     return {
         "Triaged": triaged,

@@ -41,7 +41,7 @@ from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects, unreadable_fields
 from inquest.controllers.signal.acceptance import Acceptance
-from inquest.controllers.signal.conditions import asked_a_model, recommendation, signal_conditions
+from inquest.controllers.signal.conditions import asked_a_model, in_progress, recommendation, signal_conditions
 from inquest.controllers.signal.earlier_cases import ended_case, is_case_of, newest_first, open_case
 from inquest.controllers.signal.history import chain_rules, known_history
 from inquest.controllers.signal.pinned import pinned_signal, signal_of
@@ -808,8 +808,7 @@ def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> ConditionVal
     if inv is None:
         return false("OriginalDeleted", "its investigation is gone")
     if inv.status.phase not in TERMINAL_PHASES:
-        # Not in which phase: each would be one more write of every Signal of the case.
-        return false("InProgress", f"{inv.name} is open")
+        return in_progress(inv.name)
     if inv.status.resolution is None:
         return false("InheritedFailure" if is_duplicate else "InvestigationFailed", inv.status.message or "")
     return true("Inherited" if is_duplicate else str(inv.status.resolution), inv.status.message or "")

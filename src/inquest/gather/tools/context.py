@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from inquest.computing import compute
 from inquest.core.evidence.evidence import Evidence
+from inquest.core.llm.messages import ToolSchema
 from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.core.signals.incident import IncidentWindow
-from inquest.gather.tools.arguments import Arguments
+from inquest.gather.tools.arguments import Arguments, schema_of
 from inquest.gather.tools.render import without_noise
 from inquest.gather.tools.scope import Scope, without_blocked
 from inquest.ports.clock import Clock
@@ -101,3 +103,8 @@ class Tool:
     most: int = SHOWN_CHARACTERS
     narrower: str = ""
     """How to ask for less where more than `most` characters came."""
+
+    @cached_property
+    def schema(self) -> ToolSchema:
+        """As a model is offered it."""
+        return ToolSchema(self.name, self.description, schema_of(self.arguments))

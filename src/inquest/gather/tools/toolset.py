@@ -189,8 +189,7 @@ class Toolset:
 
     def schemas(self, invocation: Invocation) -> tuple[ToolSchema, ...]:
         """What is offered; a tool without its backend is not."""
-        offered = [tool for tool in REGISTRY[invocation].values() if tool.available(self._backends)]
-        return tuple(ToolSchema(tool.name, tool.description, args.schema_of(tool.arguments)) for tool in offered)
+        return tuple(tool.schema for tool in REGISTRY[invocation].values() if tool.available(self._backends))
 
     async def run(self, invocation: Invocation, runs: tuple[ToolRun, ...], reach: Reach) -> tuple[ToolResult, ...]:
         """One batch, with what this case may reach."""
