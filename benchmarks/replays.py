@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.report import Row
-from inquest.replay.player import case_folders, default_catalogue, open_player
+from inquest.replay.player import case_places, default_catalogue, open_player
 from inquest.settings.settings import Settings
 
 SCENARIOS: Final = Path(__file__).resolve().parents[1] / "tests" / "scenarios"
@@ -30,7 +30,7 @@ GROWTH_GOAL: Final = 64.0
 def rows(count: int = CASES) -> Iterator[Row]:
     """Replay so many cases and say what they took."""
     seconds, memory = asyncio.run(_played(count))
-    rounds = len(list(case_folders([SCENARIOS])))
+    rounds = len(list(case_places([SCENARIOS])))
     yield Row("cases a second of CPU", len(seconds) / sum(seconds), "", RATE_GOAL, "least")
     yield Row("CPU of a case, median", statistics.median(seconds) * 1000, "ms")
     yield Row("CPU of a case, the slowest", max(seconds) * 1000, "ms")
@@ -44,9 +44,9 @@ async def _played(count: int) -> tuple[list[float], list[float]]:
     """CPU seconds of each case, and the highest memory after each."""
     seconds, memory = [], []
     async with open_player(Settings(), default_catalogue()) as player:
-        for folder in islice(cycle(list(case_folders([SCENARIOS]))), count):
+        for place in islice(cycle(list(case_places([SCENARIOS]))), count):
             begun = time.process_time()
-            await player.play(folder)
+            await player.play(place)
             seconds.append(time.process_time() - begun)
             memory.append(_highest())
     return seconds, memory

@@ -19,8 +19,8 @@ from hack.gen.files import reconcile
 from hack.scenarios.matrix import HERRINGS, QUESTIONS, RIGHT, TURNED, WEAKER, WELL, Row, shares, written
 from hack.scenarios.report import REPORT, compared, lines, part, read
 from hack.scenarios.silent import CONTROLS, FAULTS, Answer, answers
-from inquest.replay.case import read_case
-from inquest.replay.player import Result, case_folders, default_catalogue, open_player
+from inquest.replay.case import case_id, read_case
+from inquest.replay.player import Result, case_places, default_catalogue, open_player
 from inquest.replay.scoring import Share, Table, tabulate
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
@@ -72,7 +72,9 @@ FIRST: Final = (
 async def replayed() -> dict[str, Result]:
     """Every recorded scenario with its result, by its place."""
     async with open_player(Settings(), default_catalogue()) as player:
-        return {str(folder.relative_to(SCENARIOS)): await player.play(folder) for folder in case_folders([SCENARIOS])}
+        return {
+            str(case_id(place).relative_to(SCENARIOS)): await player.play(place) for place in case_places([SCENARIOS])
+        }
 
 
 def page(results: dict[str, Result]) -> str:

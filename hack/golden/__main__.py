@@ -26,8 +26,8 @@ from inquest.api.types import Phase
 from inquest.core.case.journal import dump_fact
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting.transcript import NO_TOOLS, Offered
-from inquest.replay.case import read_case
-from inquest.replay.player import Player, case_folders, default_catalogue, open_player
+from inquest.replay.case import case_id, read_case
+from inquest.replay.player import Player, case_places, default_catalogue, open_player
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
 from tests.core.cases import World, call, chose, declined, one_of_each, reached, reply, submitted, view
@@ -112,21 +112,21 @@ async def play_cases(every: int) -> dict[str, str]:
 async def recorded_cases(every: int) -> AsyncIterator[tuple[str, Any]]:
     """Each scenario, or every so many of them, played by detectors alone and with a model."""
     async with open_player(Settings(), default_catalogue()) as player:
-        for folder in [*case_folders([SCENARIOS])][::every]:
-            name = str(folder.relative_to(SCENARIOS))
-            yield f"{name}/without-model", output_of((await player.play(folder)).case)
-            yield f"{name}/model", await with_model(player, folder)
+        for place in [*case_places([SCENARIOS])][::every]:
+            name = str(case_id(place).relative_to(SCENARIOS))
+            yield f"{name}/without-model", output_of((await player.play(place)).case)
+            yield f"{name}/model", await with_model(player, place)
         yield "example/without-model", output_of((await player.play(EXAMPLE)).case)
         recorded = await replace(player, words=True).play(EXAMPLE)
         yield "example/recorded", output_of(recorded.case)
 
 
-async def with_model(player: Player, folder: Path) -> dict[str, Any]:
+async def with_model(player: Player, place: Path) -> dict[str, Any]:
     """The case of a folder with the scripted model, on a clock that stands still."""
-    model = ScriptedModel(read_case(folder).signal.spec.target)
+    model = ScriptedModel(read_case(place).signal.spec.target)
     endpoint = player.settings.model.model_copy(update={"name": "golden", "model": "golden"})
     settings = player.settings.model_copy(update={"model": endpoint})
-    result = await replace(player, settings=settings, model=model, elapsed=lambda: 0.0).play(folder)
+    result = await replace(player, settings=settings, model=model, elapsed=lambda: 0.0).play(place)
     return output_of(result.case, tools=tools_of(model), asked=model.asked)
 
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from string import Template
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import yaml
@@ -37,10 +36,10 @@ from inquest.core.diagnosis.target_state import target_state
 from inquest.core.evidence.evidence import Gap, Json
 from inquest.core.evidence.snapshot import Snapshot
 from inquest.core.redaction.redactor import Redactor
-from inquest.replay.case import LogPlace, RecordedCase, read_case
+from inquest.replay.case import LogPlace, RecordedCase, case_id, read_case
 from inquest.replay.clock import RecordedClock
 from inquest.replay.cluster import RecordedCluster
-from inquest.replay.player import case_folders
+from inquest.replay.player import case_places
 from inquest.replay.scoring import Expectation, WantedCause, judge_result
 from inquest.replay.target_reader import RecordedTargetReader
 
@@ -104,8 +103,8 @@ def with_herring(case: RecordedCase, name: str) -> RecordedCase:
     objects = tuple(yaml.load(text, Loader=yaml.CSafeLoader))
     log = BESIDE / f"{name}.log"
     pods = [each["metadata"] for each in objects if each["kind"] == "Pod"] if log.exists() else []
-    logs = {LogPlace(home_of(case), pod["name"], _container(objects), False): log for pod in pods}
-    return replace(case, objects=(*case.objects, *objects), logs={**(case.logs or {}), **logs})
+    logs = {LogPlace(home_of(case), pod["name"], _container(objects), False): log.read_text() for pod in pods}
+    return replace(case, objects=(*case.objects, *objects), logs={**case.logs, **logs})
 
 
 def _container(objects: Sequence[Json]) -> str:
@@ -211,7 +210,7 @@ OWN_NAMES: Final = frozenset(
 LEAST_NAME: Final = 3
 
 
-def renamed(case: RecordedCase, logs: Path) -> RecordedCase:
+def renamed(case: RecordedCase) -> RecordedCase:
     """The case with every workload, Service and ConfigMap of its namespace under a name that means nothing."""
     home = home_of(case)
     names = {one["metadata"]["name"] for one in case.objects if one["kind"] in OWN_NAMES and _namespace(one) == home}
@@ -228,15 +227,14 @@ def renamed(case: RecordedCase, logs: Path) -> RecordedCase:
             return {new(name): new(each, name) for name, each in value.items()}
         return [new(each) for each in value] if isinstance(value, list | tuple) else value
 
-    moved = {}
-    for number, (place, path) in enumerate((case.logs or {}).items()):
-        moved[replace(place, pod=new(place.pod), container=new(place.container))] = logs / f"{number}.log"
-        (logs / f"{number}.log").write_text(new(path.read_bytes().decode("utf-8", "replace")))
+    logs = {
+        replace(place, pod=new(place.pod), container=new(place.container)): new(log) for place, log in case.logs.items()
+    }
     signal = type(case.signal).from_object(new(case.signal.to_object()))
     return replace(
         case,
         objects=tuple(new(one) for one in case.objects),
-        logs=moved,
+        logs=logs,
         texts=new(case.texts),
         missed=tuple(replace(one, name=new(one.name)) for one in case.missed),
         signal=signal,
@@ -270,16 +268,15 @@ class Row:
     without: Mapping[str, int]
 
 
-def played(folder: str) -> Row:
+def played(name: str) -> Row:
     """One case in all its cells."""
-    return asyncio.run(_played(SCENARIOS / folder))
+    return asyncio.run(_played(SCENARIOS / name))
 
 
-async def _played(folder: Path) -> Row:
-    case, reader = read_case(folder), Reader(Redactor(()))
-    with TemporaryDirectory(prefix="inquest-renamed-") as logs:
-        other = renamed(case, Path(logs))
-        name = letter(other.expected or NOBODY, diagnosed(await reader.snapshot(other), other))
+async def _played(place: Path) -> Row:
+    case, reader = read_case(place), Reader(Redactor(()))
+    other = renamed(case)
+    name = letter(other.expected or NOBODY, diagnosed(await reader.snapshot(other), other))
     return Row(await cells(case, reader), name, await without_each(case, reader))
 
 
@@ -303,7 +300,7 @@ def as_text(rows: Mapping[str, Row]) -> str:
 
 
 def names_of_cases() -> list[str]:
-    return [str(folder.relative_to(SCENARIOS)) for folder in case_folders([SCENARIOS])]
+    return [str(case_id(place).relative_to(SCENARIOS)) for place in case_places([SCENARIOS])]
 
 
 # --- the table ------------------------------------------------------------------------------------------------------

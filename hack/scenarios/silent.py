@@ -12,9 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from string import Template
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import yaml
@@ -62,8 +60,8 @@ class ShortCase:
     """Kind and name of the objects that a careful reader would name."""
 
 
-def short_cases(which: str, logs: Path) -> Iterator[ShortCase]:
-    """The cases of one file; the logs that they speak of are written to the folder."""
+def short_cases(which: str) -> Iterator[ShortCase]:
+    """The cases of one file."""
     background = next(_documents("background"))
     for text in _documents(which):
         workloads = merged(background["workloads"], text.get("workloads") or {})
@@ -78,7 +76,6 @@ def short_cases(which: str, logs: Path) -> Iterator[ShortCase]:
             name=text["name"],
             causes=tuple(text.get("causes") or ()),
             case=RecordedCase(
-                folder=SILENT,
                 name=text["name"],
                 description=text["says"],
                 taken_at=NOW,
@@ -87,7 +84,7 @@ def short_cases(which: str, logs: Path) -> Iterator[ShortCase]:
                 objects=with_uids(objects),
                 kinds=kinds,
                 whole=tuple(WholeListing(row.kind.group, row.kind.plural) for row in kinds),
-                logs=dict(_logs(workloads, objects, logs / text["name"])),
+                logs=dict(_logs(workloads, objects)),
             ),
         )
 
@@ -128,17 +125,14 @@ def _signal(text: Object, objects: list[Object]) -> Signal:
     )
 
 
-def _logs(workloads: Mapping[str, Object], objects: list[Object], folder: Path) -> Iterator[tuple[LogPlace, Path]]:
-    folder.mkdir(parents=True)
+def _logs(workloads: Mapping[str, Object], objects: list[Object]) -> Iterator[tuple[LogPlace, str]]:
     for pod in (one["metadata"] for one in objects if one["kind"] == "Pod"):
         name = pod["annotations"]["workload"]
         about = workloads[name]
         sidecar = (about.get("sidecar") or {}).get("name", "")
         for container, log in ((name, about.get("log", "")), (sidecar, about.get("sidecar_log", ""))):
             if container:
-                path = folder / f"{pod['name']}-{container}.log"
-                path.write_text(log)
-                yield LogPlace(HOME, pod["name"], container, False), path
+                yield LogPlace(HOME, pod["name"], container, False), log
 
 
 # --- a workload, in all the objects that it consists of -----------------------------------------------------------
@@ -344,8 +338,7 @@ class Answer:
 def answers(which: str) -> list[Answer]:
     """All cases of one file, answered by the detectors alone."""
     reader = Reader(Redactor(()))
-    with TemporaryDirectory(prefix="inquest-silent-") as logs:
-        return [_answer(one, reader) for one in short_cases(which, Path(logs))]
+    return [_answer(one, reader) for one in short_cases(which)]
 
 
 def _answer(one: ShortCase, reader: Reader) -> Answer:

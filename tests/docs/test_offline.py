@@ -33,6 +33,16 @@ def test_the_pages_that_need_no_cluster_work_as_they_stand(desk: Desk) -> None:
     assert desk.left_out() == []
 
 
+def test_the_case_that_a_page_shows_is_answered_as_it_expects(desk: Desk) -> None:
+    shown = (block.text for block in blocks("docs/how-to/replay-a-case.md") if block.text.startswith("description:"))
+    (desk.folder / "mine.yaml").write_text(next(shown))
+
+    said, code = desk.runs("inquest replay mine.yaml")
+
+    assert code == 0
+    assert said.startswith("right  mine:")
+
+
 def _write_policy(desk: Desk) -> None:
     """The default with the page's own rules, and the page's own document."""
     page = list(blocks("docs/how-to/write-a-policy.md"))

@@ -341,6 +341,24 @@ async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_ui
         await written(settings, "shop", "inv-1", tmp_path / "case-0")
 
 
+async def test_an_investigation_is_exported_into_one_file_with_its_recording_beside_it(
+    tmp_path: Path, api_server: Path
+) -> None:
+    case = await talked()
+    async with embedded(f"sqlite:///{tmp_path}/kept.db") as service:
+        await keep(service.client, case)
+    settings = Settings.model_validate(beside(api_server, "kept.db"))
+
+    for place in ("case.yaml", "case"):
+        await written(settings, "shop", "inv-1", tmp_path / place)
+
+    assert read_recording(tmp_path / "case.yaml") == case
+    assert (tmp_path / "case.recording.json").is_file()
+    assert read_case(tmp_path / "case.yaml") == read_case(tmp_path / "case")
+    with pytest.raises(AlreadyExists):
+        await written(settings, "shop", "inv-1", tmp_path / "case.yaml")
+
+
 async def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, api_server: Path) -> None:
     own = beside(api_server, "no.db")
 

@@ -12,11 +12,12 @@ from typing import Final
 
 import pytest
 
-from inquest.replay.player import Result, case_folders, default_catalogue, known_misses, open_player
+from inquest.replay.case import case_id
+from inquest.replay.player import Result, case_places, default_catalogue, known_misses, open_player
 from inquest.settings.settings import Settings
 
 HERE = Path(__file__).parent
-NAMES = [str(folder.relative_to(HERE)) for folder in case_folders([HERE])]
+NAMES = [str(case_id(place).relative_to(HERE)) for place in case_places([HERE])]
 
 
 ENDS: Final = "ends "

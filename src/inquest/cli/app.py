@@ -67,9 +67,9 @@ def replay(
     Parameters
     ----------
     cases
-        Folders of cases; one that is no case itself stands for those beneath it.
+        Cases, each a folder or a file; a folder that is no case itself stands for those beneath it.
     model
-        `none`: the detectors alone; `recorded`: the replies that stand in the folder; else the name of a model of
+        `none`: the detectors alone; `recorded`: the replies that stand with the case; else the name of a model of
         the settings.
     output
         `text`: causes and a table; `json`: one object a line.
@@ -131,4 +131,4 @@ app.command("inquest.cli.admin.lint:lint", name="lint", help="Check objects in f
 app.command("inquest.cli.admin.audit:audit", name="audit", help="Check the audit trail.")
 app.command("inquest.cli.admin.policy:policy", name="policy", help="Try an approval policy without a cluster.")
 app.command("inquest.cli.cases.watch:follow", name="follow", help="Tell what a case does, call by call, until its end.")
-app.command("inquest.cli.cases.export:export", name="export", help="Write a case into a folder that can be replayed.")
+app.command("inquest.cli.cases.export:export", name="export", help="Write a case, as a folder or a file, for replays.")

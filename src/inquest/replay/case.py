@@ -1,13 +1,16 @@
-"""A case folder as values (cases, section 1): read once, checked as a whole, never changed.
+"""A case as values (cases, section 1): read once, checked as a whole, never changed.
 
-A fault is a `CaseFileError` that names file and line. Secrets are left out while reading: nothing may ever show one.
+It stands in a folder or in one file. A fault is a `CaseFileError` that names file and line. Secrets are left out while
+reading: nothing may ever show one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
@@ -19,15 +22,24 @@ from inquest.api.base import API_VERSION
 from inquest.api.signal import Signal
 from inquest.errors import AmbiguousKind, UnknownKind
 from inquest.ports.kubernetes import Json, ResourceKind
-from inquest.replay.kinds import BUILT_IN, METRICS, is_namespaced, kinds_of
+from inquest.replay.kinds import BUILT_IN, METRICS_KINDS, is_namespaced, kinds_of
 from inquest.replay.scoring import Expectation, WantedCause, WantedObject
 from inquest.replay.yaml_pages import CaseFileError, YamlDocument, read_page, read_yaml_pages, text_of
 
 CASE: Final = "case.yaml"
 SIGNAL: Final = "signal.yaml"
 EXPECTED: Final = "expected.yaml"
+GAPS: Final = "gaps.yaml"
+FEEDBACK: Final = "feedback.yaml"
+METRICS: Final = "metrics/prometheus.yaml"
+TOP: Final = "metrics/top.yaml"
 _YAML: Final = frozenset({".yaml", ".yml", ".json"})
+BACKGROUNDS: Final = "_backgrounds"
+"""Folder of objects that cases in one file share, beside them or one above."""
 _CASE_WORDS: Final = frozenset({"name", "description", "takenAt", "kubernetesVersion", "source", "recorded", "home"})
+_FILE_WORDS: Final = _CASE_WORDS | {"signal", "background", "logs", "text", "prometheus", "gaps", "expected"}
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_HEAD: Final = re.compile(r"\A(?:(?!^---).)*?^takenAt:(?:(?!^---).)*?^signal:", re.MULTILINE | re.DOTALL)
 _SCOPE_WORDS: Final = frozenset({"kind", "apiVersion", "namespaces"})
 _GAP_WORDS: Final = frozenset({"verb", "apiVersion", "kind", "namespace", "name", "reason"})
 _EXPECTED_WORDS: Final = frozenset({"outcome", "cause", "acceptable", "forbidden", "actionTypes"})
@@ -82,9 +94,8 @@ class RecordedQuery:
 
 @dataclass(frozen=True)
 class RecordedCase:
-    """All of a folder but what the product would never read."""
+    """All of a case but what the product would never read."""
 
-    folder: Path
     name: str
     description: str
     taken_at: datetime
@@ -94,7 +105,7 @@ class RecordedCase:
     kinds: tuple[ServedResource, ...] = BUILT_IN
     whole: tuple[WholeListing, ...] = ()
     missed: tuple[MissedRead, ...] = ()
-    logs: Mapping[LogPlace, Path] | None = None
+    logs: Mapping[LogPlace, str] = field(default_factory=dict)
     texts: tuple[tuple[str, str], ...] = ()
     """Title and text of other evidence."""
     measured: tuple[RecordedQuery, ...] = ()
@@ -103,33 +114,126 @@ class RecordedCase:
     """Namespace of the operator that looked; empty: the one that the settings name."""
 
 
-def read_case(folder: Path) -> RecordedCase:
-    """The case in a folder; BadCase for the first thing that is wrong with it."""
+def read_case(place: Path) -> RecordedCase:
+    """The case in a folder or a file, whose ending may be left out; BadCase for the first thing that is wrong."""
+    beside = place.with_name(f"{place.name}.yaml")
+    if place.is_file() or beside.is_file():
+        pages = _in_one_file(place if place.is_file() else beside)
+    else:
+        pages = _in_folder(place)
+    head, objects = pages.head, _objects(pages)
+    kinds = kinds_of(objects)
+    return RecordedCase(
+        name=head.text("name", default="") or case_id(place).name,
+        description=head.text("description", default=""),
+        taken_at=_time(head, "takenAt"),
+        kubernetes_version=str(head.at("kubernetesVersion") or ""),
+        signal=_signal(pages.signal),
+        objects=objects,
+        kinds=kinds,
+        whole=tuple(_whole(head, number, kinds) for number in range(len(head.items("recorded")))),
+        missed=tuple(one for where in pages.gaps for one in _missed(where)),
+        logs=pages.logs,
+        texts=pages.texts,
+        measured=tuple(one for where in pages.measured for one in _measured(where)),
+        expected=_expected(pages.expected) if pages.expected else None,
+        home=head.text("home", default=""),
+    )
+
+
+def is_case(path: Path) -> bool:
+    """Whether a YAML file is a case: it begins with a head that has a time and a Signal."""
+    return path.suffix in _YAML and _HEAD.match(text_of(path)) is not None
+
+
+def case_id(place: Path) -> Path:
+    """What a case is called: its folder, or its file without the ending."""
+    return place.with_suffix("") if place.suffix in _YAML and not place.is_dir() else place
+
+
+@dataclass(frozen=True)
+class _Pages:
+    """What a case is read from."""
+
+    head: YamlDocument
+    signal: YamlDocument
+    objects: tuple[YamlDocument, ...]
+    shared: tuple[YamlDocument, ...] = ()
+    """Objects of a background; one of the same name in the case takes its place."""
+    gaps: tuple[YamlDocument, ...] = ()
+    measured: tuple[YamlDocument, ...] = ()
+    expected: YamlDocument | None = None
+    logs: Mapping[LogPlace, str] = field(default_factory=dict)
+    texts: tuple[tuple[str, str], ...] = ()
+
+
+def _in_folder(folder: Path) -> _Pages:
     if not folder.is_dir():
-        raise CaseFileError(folder, 1, "there is no such folder")
+        raise CaseFileError(folder, 1, "there is no such folder or file")
     _must_hold_its_own(folder)
     head = read_page(folder / CASE)
     head.mapping()
     head.known(_CASE_WORDS)
-    objects = _objects(folder)
-    kinds = kinds_of(objects)
-    return RecordedCase(
-        folder=folder,
-        name=head.text("name", default="") or folder.name,
-        description=head.text("description", default=""),
-        taken_at=_time(head, "takenAt"),
-        kubernetes_version=str(head.at("kubernetesVersion") or ""),
-        signal=_signal(read_page(folder / SIGNAL)),
-        objects=objects,
-        kinds=kinds,
-        whole=tuple(_whole(head, number, kinds) for number in range(len(head.items("recorded")))),
-        missed=tuple(_missed(folder / "gaps.yaml")),
-        logs=_logs(folder / "logs"),
+    return _Pages(
+        head=head,
+        signal=read_page(folder / SIGNAL),
+        objects=tuple(_object_pages(folder)),
+        gaps=_if_there(folder / GAPS),
+        measured=_if_there(folder / METRICS),
+        expected=read_page(folder / EXPECTED) if (folder / EXPECTED).exists() else None,
+        logs=dict(_logs(folder / "logs")),
         texts=tuple(_texts(folder / "text")),
-        measured=tuple(_measured(folder / "metrics" / "prometheus.yaml")),
-        expected=_expected(folder / EXPECTED),
-        home=head.text("home", default=""),
     )
+
+
+def _object_pages(folder: Path) -> Iterator[YamlDocument]:
+    root, top = folder / "objects", folder / TOP
+    files = sorted(path for path in root.rglob("*") if path.suffix in _YAML) if root.is_dir() else []
+    for path in (*files, *((top,) if top.exists() else ())):
+        yield from read_yaml_pages(path)
+
+
+def _if_there(path: Path) -> tuple[YamlDocument, ...]:
+    return tuple(read_yaml_pages(path)) if path.exists() else ()
+
+
+def _in_one_file(path: Path) -> _Pages:
+    """The head has what a folder has files for; the documents after it are objects."""
+    pages = list(read_yaml_pages(path))
+    if not pages:
+        raise CaseFileError(path, 1, "the file is empty")
+    head, *objects = pages
+    head.mapping()
+    head.known(_FILE_WORDS)
+    if head.at("signal") is None:
+        raise head.fault("a case needs its signal")
+    return _Pages(
+        head=head,
+        signal=head.part("signal"),
+        objects=tuple(objects),
+        shared=tuple(page for name in head.texts("background") for page in _background(head, name)),
+        gaps=(head.part("gaps"),),
+        measured=(head.part("prometheus"),),
+        expected=head.part("expected") if head.at("expected") is not None else None,
+        logs={
+            _log_place(where.split("/"), partial(head.fault, _LOG_PLACE, "logs", where)): head.text(
+                "logs", where, default=""
+            )
+            for where in (head.mapping("logs") if head.at("logs") else {})
+        },
+        texts=tuple(
+            (title, head.text("text", title, default="")) for title in (head.mapping("text") if head.at("text") else {})
+        ),
+    )
+
+
+def _background(head: YamlDocument, name: str) -> Iterator[YamlDocument]:
+    """By its name alone: a case comes from others, and a path could show any file of this machine as evidence."""
+    folders = (above / BACKGROUNDS for above in head.path.resolve().parents[:2])
+    found = next((folder / f"{name}.yaml" for folder in folders if (folder / f"{name}.yaml").is_file()), None)
+    if not _NAME.fullmatch(name) or found is None or found.is_symlink():
+        raise head.fault(f"there is no background {name!r} in {BACKGROUNDS}", "background")
+    yield from read_yaml_pages(found)
 
 
 def _must_hold_its_own(folder: Path) -> None:
@@ -170,18 +274,22 @@ def _signal(found: YamlDocument) -> Signal:
 # --- objects --------------------------------------------------------------------------------------------
 
 
-def _objects(folder: Path) -> tuple[Json, ...]:
-    """Every object once; the same one in two files must be the same in both."""
+def _objects(pages: _Pages) -> tuple[Json, ...]:
+    """Every object once; the same one in two places must be the same in both, unless one is a background's."""
     found: dict[tuple[str, str, str, str], tuple[Json, YamlDocument]] = {}
-    for one, where, number in _all_objects(folder):
-        metadata = one["metadata"]
-        group = one["apiVersion"].rpartition("/")[0]
-        key = (group, one["kind"], str(metadata.get("namespace") or ""), metadata["name"])
-        first = found.setdefault(key, (one, where))
+    for one, where, number in _all_objects(pages.objects):
+        first = found.setdefault(_key(one), (one, where))
         if first[0] != one:
-            text = f"{one['kind']} {metadata['name']} stands also in {first[1].path.name}, and is another one there"
-            raise where.fault(text, *number)
+            name = f"{one['kind']} {one['metadata']['name']}"
+            raise where.fault(f"{name} stands also in {first[1].path.name}, and is another one there", *number)
+    for one, where, _ in _all_objects(pages.shared):
+        found.setdefault(_key(one), (one, where))
     return with_uids([one for one, _ in found.values()])
+
+
+def _key(one: Json) -> tuple[str, str, str, str]:
+    metadata = one["metadata"]
+    return one["apiVersion"].rpartition("/")[0], one["kind"], str(metadata.get("namespace") or ""), metadata["name"]
 
 
 def with_uids(objects: Sequence[Json]) -> tuple[Json, ...]:
@@ -218,13 +326,11 @@ def _made_up(*place: str) -> str:
     return str(uuid5(NAMESPACE_URL, "recorded:" + "/".join(place)))
 
 
-def _all_objects(folder: Path) -> Iterator[tuple[Json, YamlDocument, tuple[str | int, ...]]]:
-    root = folder / "objects"
-    files = sorted(path for path in root.rglob("*") if path.suffix in _YAML) if root.is_dir() else []
-    top = folder / "metrics" / "top.yaml"
-    for path in (*files, *((top,) if top.exists() else ())):
-        for each in read_yaml_pages(path):
-            yield from _taken_apart(each, (), each.value, {})
+def _all_objects(
+    pages: Iterable[YamlDocument],
+) -> Iterator[tuple[Json, YamlDocument, tuple[str | int, ...]]]:
+    for each in pages:
+        yield from _taken_apart(each, (), each.value, {})
 
 
 def _taken_apart(
@@ -313,27 +419,26 @@ def one_group(group: str, plural: str) -> str:
 def resource_of(word: str, api_version: str, kinds: Iterable[ServedResource]) -> tuple[str, str]:
     """Group and plural that a word means: `pods`, `deployments.apps`, `Deployment` beside its apiVersion."""
     try:
-        kind = pick_kind((*kinds, *METRICS), word, api_version)
+        kind = pick_kind((*kinds, *METRICS_KINDS), word, api_version)
     except (UnknownKind, AmbiguousKind):
         plural, _, group = word.lower().partition(".")
         return group or api_version.rpartition("/")[0], plural
     return kind.group, kind.plural
 
 
-def _missed(path: Path) -> Iterator[MissedRead]:
-    for where in read_yaml_pages(path) if path.exists() else ():
-        for number in range(len(where.items())):
-            where.mapping(number)
-            where.known(_GAP_WORDS, number)
-            api_version = where.text(number, "apiVersion", default="")
-            yield MissedRead(
-                verb=where.text(number, "verb", default="").lower(),
-                group=api_version.rpartition("/")[0] if api_version else None,
-                kind=where.text(number, "kind", default="").lower(),
-                namespace=where.text(number, "namespace", default=""),
-                name=where.text(number, "name", default=""),
-                reason=where.text(number, "reason"),
-            )
+def _missed(where: YamlDocument) -> Iterator[MissedRead]:
+    for number in range(len(where.items())):
+        where.mapping(number)
+        where.known(_GAP_WORDS, number)
+        api_version = where.text(number, "apiVersion", default="")
+        yield MissedRead(
+            verb=where.text(number, "verb", default="").lower(),
+            group=api_version.rpartition("/")[0] if api_version else None,
+            kind=where.text(number, "kind", default="").lower(),
+            namespace=where.text(number, "namespace", default=""),
+            name=where.text(number, "name", default=""),
+            reason=where.text(number, "reason"),
+        )
 
 
 def names_kind(missed: MissedRead, kind: ResourceKind) -> bool:
@@ -346,19 +451,21 @@ def names_kind(missed: MissedRead, kind: ResourceKind) -> bool:
 # --- logs, texts, figures -----------------------------------------------------------------------------------
 
 
-def _logs(root: Path) -> dict[LogPlace, Path]:
-    """Where each log stands; it is read when it is asked for."""
-    if not root.is_dir():
-        return {}
-    found = {}
-    for path in sorted(root.rglob("*.log")):
-        parts = path.relative_to(root).parts
-        if len(parts) != 3:
-            raise CaseFileError(path, 1, "a log stands in logs/<namespace>/<pod>/<container>.log")
-        name = parts[2].removesuffix(".log")
-        previous = name.endswith(PREVIOUS)
-        found[LogPlace(parts[0], parts[1], name.removesuffix(PREVIOUS) if previous else name, previous)] = path
-    return found
+def _logs(root: Path) -> Iterator[tuple[LogPlace, str]]:
+    for path in sorted(root.rglob("*.log")) if root.is_dir() else ():
+        parts = path.relative_to(root).with_suffix("").parts
+        place = _log_place(parts, partial(CaseFileError, path, 1, _LOG_PLACE))
+        yield place, path.read_bytes().decode("utf-8", "replace")
+
+
+_LOG_PLACE: Final = "a log stands in logs/<namespace>/<pod>/<container>"
+
+
+def _log_place(parts: Sequence[str], fault: Callable[[], CaseFileError]) -> LogPlace:
+    if len(parts) != 3:
+        raise fault()
+    namespace, pod, name = parts
+    return LogPlace(namespace, pod, name.removesuffix(PREVIOUS), name.endswith(PREVIOUS))
 
 
 def _texts(root: Path) -> Iterator[tuple[str, str]]:
@@ -369,31 +476,27 @@ def _texts(root: Path) -> Iterator[tuple[str, str]]:
         yield title.strip().removeprefix("#").strip(), text
 
 
-def _measured(path: Path) -> Iterator[RecordedQuery]:
-    for where in read_yaml_pages(path) if path.exists() else ():
-        for number, entry in enumerate(where.items()):
-            where.mapping(number)
-            if not (entry.get("query") or entry.get("metric")):
-                raise where.fault("an answer needs the query or the metric that it is of", number)
-            if "result" not in entry:
-                raise where.fault("an answer needs its result", number)
-            labels = where.mapping(number, "labels") if "labels" in entry else {}
-            yield RecordedQuery(
-                query=where.text(number, "query", default=""),
-                metric=where.text(number, "metric", default=""),
-                labels={str(key): str(value) for key, value in labels.items()},
-                range=str(entry.get("range") or ""),
-                result=entry["result"],
-            )
+def _measured(where: YamlDocument) -> Iterator[RecordedQuery]:
+    for number, entry in enumerate(where.items()):
+        where.mapping(number)
+        if not (entry.get("query") or entry.get("metric")):
+            raise where.fault("an answer needs the query or the metric that it is of", number)
+        if "result" not in entry:
+            raise where.fault("an answer needs its result", number)
+        labels = where.mapping(number, "labels") if "labels" in entry else {}
+        yield RecordedQuery(
+            query=where.text(number, "query", default=""),
+            metric=where.text(number, "metric", default=""),
+            labels={str(key): str(value) for key, value in labels.items()},
+            range=str(entry.get("range") or ""),
+            result=entry["result"],
+        )
 
 
 # --- the answer -----------------------------------------------------------------------------------------------
 
 
-def _expected(path: Path) -> Expectation | None:
-    if not path.exists():
-        return None
-    where = read_page(path)
+def _expected(where: YamlDocument) -> Expectation:
     where.mapping()
     where.known(_EXPECTED_WORDS)
     return Expectation(

@@ -1,4 +1,4 @@
-"""A stored case as a folder (cases, section 5): what the snapshot held, what was expected of it, and the recording.
+"""A stored case as a folder or a file (cases, section 5): what the snapshot held, what was expected, the recording.
 
 What was stored had been redacted; nothing is added to it. A read that was not answered whole is written as Partial:
 what is there is evidence, what is not there proves nothing. Reads that failed are not written down one by one, because
@@ -29,12 +29,13 @@ from inquest.core.diagnosis.diagnosis import Cause
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, ObservedObject
 from inquest.core.evidence.snapshot import CompleteListing, Snapshot
 from inquest.errors import AlreadyExists, InquestError, NotRecorded
-from inquest.replay.case import CASE, EXPECTED, SIGNAL, resource_of
+from inquest.replay.case import CASE, EXPECTED, FEEDBACK, GAPS, METRICS, SIGNAL, resource_of
 from inquest.replay.kinds import is_namespaced, kinds_of
+from inquest.replay.one_file import in_one_file
 from inquest.replay.yaml_pages import CaseFileError, text_of
 
 RECORDING: Final = "recording.json"
-FEEDBACK: Final = "feedback.yaml"
+ONE_FILE: Final = ".yaml"
 MARK: Final = "… cut: "
 """How the head of a log that was cut begins."""
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -42,16 +43,22 @@ Files = Mapping[str, str]
 """Path in the folder → text."""
 
 
-def export_case(case: Case, folder: Path, feedback: Feedback | None = None) -> tuple[Path, ...]:
-    """Write the folder of a case with what a person said of it; AlreadyExists where something is there."""
-    if folder.exists():
-        raise AlreadyExists(f"{folder} is there already: nothing is written over")
+def export_case(case: Case, place: Path, feedback: Feedback | None = None) -> tuple[Path, ...]:
+    """Write a case with what a person said of it; AlreadyExists where something is there.
+
+    A place that ends in `.yaml` is one file, with the recording beside it; every other is a folder.
+    """
+    if place.exists():
+        raise AlreadyExists(f"{place} is there already: nothing is written over")
     files = files_of(case, feedback)
-    for place, text in files.items():
-        path = folder / place
+    if place.suffix == ONE_FILE:
+        written = {place: in_one_file(files), recording_of(place): files[RECORDING]}
+    else:
+        written = {place / name: text for name, text in files.items()}
+    for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return tuple(folder / place for place in files)
+    return tuple(written)
 
 
 def files_of(case: Case, feedback: Feedback | None = None) -> Files:
@@ -70,7 +77,7 @@ def files_of(case: Case, feedback: Feedback | None = None) -> Files:
         **_logs(snapshot),
         **{f"text/{number}.txt": f"{one.title}\n{one.text}" for number, one in enumerate(snapshot.texts, start=1)},
         **_figures(case.evidence),
-        "gaps.yaml": _yaml(list(_gaps(snapshot))),
+        GAPS: _yaml(list(_gaps(snapshot))),
         **_judgement(case, feedback),
         RECORDING: recording_text(case),
     }
@@ -128,7 +135,6 @@ def _logs(snapshot: Snapshot) -> dict[str, str]:
     return found
 
 
-METRICS: Final = "metrics/prometheus.yaml"
 QUERY_TOOL: Final = "query_prometheus"
 
 
@@ -247,9 +253,14 @@ def recording_text(case: Case) -> str:
     return json.dumps({"facts": [dump_fact(fact) for fact in case.facts]}, ensure_ascii=False, indent=1)
 
 
-def read_recording(folder: Path) -> Case:
-    """The case of which a folder holds the recording; BadCase where there is none, or one that makes no case."""
-    path = folder / RECORDING
+def recording_of(place: Path) -> Path:
+    """Where the recording of a case lies: in its folder, or beside its file."""
+    return place.with_name(f"{place.stem}.{RECORDING}") if place.suffix == ONE_FILE else place / RECORDING
+
+
+def read_recording(place: Path) -> Case:
+    """The case whose recording lies there; BadCase where there is none, or one that makes no case."""
+    path = recording_of(place)
     try:
         return fold_case(load_fact(payload) for payload in json.loads(text_of(path))["facts"])
     except json.JSONDecodeError as error:

@@ -71,7 +71,7 @@ flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration prioritylevelconfigur
 """
 """apiVersion, kind, plural, scope, short names; of each group the preferred version first."""
 
-METRICS: Final = (
+METRICS_KINDS: Final = (
     ServedResource(ResourceKind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", True), "", frozenset()),
     ServedResource(ResourceKind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", False), "", frozenset()),
 )
@@ -132,7 +132,7 @@ def _of_definition(spec: Json) -> Iterator[ServedResource]:
 
 def _seen(objects: Iterable[Json]) -> Iterator[ServedResource]:
     """By the objects themselves; their plural is guessed."""
-    metrics = {row.kind.kind: row for row in METRICS}
+    metrics = {row.kind.kind: row for row in METRICS_KINDS}
     for each in objects:
         group, _, version = str(each["apiVersion"]).rpartition("/")
         kind = str(each["kind"])

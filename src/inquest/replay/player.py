@@ -45,7 +45,7 @@ from inquest.gather.tools.resource_context import context_tool
 from inquest.gather.tools.toolset import Toolset
 from inquest.ports.kubernetes import Json
 from inquest.ports.model import Model
-from inquest.replay.case import CASE, RecordedCase, read_case
+from inquest.replay.case import CASE, RecordedCase, is_case, read_case
 from inquest.replay.clock import RecordedClock
 from inquest.replay.cluster import RecordedCluster
 from inquest.replay.export import read_recording
@@ -107,18 +107,22 @@ class Result:
         return Played(self.recorded.expected, self.judged, len(self.causes), self.outcome, self.reads)
 
 
-def case_folders(cases: Iterable[Path]) -> Iterator[Path]:
-    """The cases that are meant: a folder that is none itself stands for those beneath it."""
-    for folder in cases:
-        beneath = () if (folder / CASE).exists() else sorted(path.parent for path in folder.rglob(CASE))
-        yield from beneath or (folder,)
+def case_places(cases: Iterable[Path]) -> Iterator[Path]:
+    """The cases that are meant, folders or files: a folder that is none itself stands for those beneath it."""
+    for place in cases:
+        if not place.is_dir() or (place / CASE).exists():
+            yield place
+            continue
+        folders = {path.parent for path in place.rglob(CASE)}
+        files = (path for path in place.rglob("*.yaml") if not folders.intersection(path.parents) and is_case(path))
+        yield from sorted((*folders, *files)) or (place,)
 
 
 KNOWN: Final = "not-yet.txt"
 
 
 def known_misses(cases: Iterable[Path]) -> dict[Path, str]:
-    """Case folder → why it is answered wrong, from the list that a given folder may hold: `<case>: <why>` a line."""
+    """Id of a case → why it is answered wrong, from the list that a given folder may hold: `<case>: <why>` a line."""
     lists = (folder / KNOWN for folder in cases if (folder / KNOWN).is_file())
     return {beside.parent / name.strip(): why.strip() for beside in lists for name, why in _rows_of(beside)}
 
@@ -145,15 +149,15 @@ class Player:
     words: bool = False
     """Whether the replies that were recorded with a case are taken, instead of asking anybody."""
 
-    async def play(self, folder: Path) -> Result:
-        """The case of a folder, as far as a replay goes; BadCase where it cannot be read."""
+    async def play(self, place: Path) -> Result:
+        """The case in a folder or a file, as far as a replay goes; BadCase where it cannot be read."""
         begun = time.monotonic()
-        recorded = read_case(folder)
+        recorded = read_case(place)
         cluster = RecordedCluster(recorded)
         ports = self._house(recorded, cluster)
         if self.words:
             tools = {invocation: ports.tools.schemas(invocation) for invocation in Invocation}
-            case = replay_case(read_recording(folder), tools)
+            case = replay_case(read_recording(place), tools)
         else:
             case = await Replay(ports).play(recorded.signal)
         return Result(recorded, case, cluster.reads, time.monotonic() - begun)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -29,11 +29,11 @@ class CaseFileError(Invalid):
         super().__init__(f"{path}:{line}: {text}")
 
 
-class _Loader(yaml.CSafeLoader):
+class Loader(yaml.CSafeLoader):
     """Times are texts, and a lone `=` is one too."""
 
 
-_Loader.yaml_implicit_resolvers = {
+Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in rows if tag not in _LEFT_AS_TEXT]
     for first, rows in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
@@ -41,15 +41,21 @@ _Loader.yaml_implicit_resolvers = {
 
 @dataclass(frozen=True)
 class YamlDocument:
-    """One document of a file; `number` counts from 0."""
+    """One document of a file, or a part of one; `number` counts from 0."""
 
     path: Path
     number: int
     value: Any
+    base: tuple[str | int, ...] = ()
+    """Where the part stands in its document."""
+
+    def part(self, *place: str | int) -> YamlDocument:
+        """What stands at a place, as if it were a document of its own."""
+        return replace(self, value=self.at(*place), base=(*self.base, *place))
 
     def fault(self, text: str, *place: str | int) -> CaseFileError:
         """What is wrong at a place inside the document, with the line of the nearest part of it that is there."""
-        return CaseFileError(self.path, _line(self.path, self.number, place), text)
+        return CaseFileError(self.path, _line(self.path, self.number, (*self.base, *place)), text)
 
     def mapping(self, *place: str | int) -> Mapping[str, Any]:
         """The document, or a part of it, as a mapping; BadCase where it is something else."""
@@ -113,7 +119,7 @@ def read_yaml_pages(path: Path) -> Iterator[YamlDocument]:
         yield YamlDocument(path, 0, _json(path))
         return
     try:
-        documents = list(yaml.load_all(text_of(path), Loader=_Loader))  # a safe loader
+        documents = list(yaml.load_all(text_of(path), Loader=Loader))  # a safe loader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise CaseFileError(path, mark.line + 1 if mark else 1, f"no YAML: {error.problem or error.context}") from error
@@ -159,7 +165,7 @@ def _said(place: tuple[str | int, ...]) -> str:
 def _line(path: Path, number: int, place: tuple[str | int, ...]) -> int:
     if path.suffix == ".json":
         return 1
-    documents = (node for node in yaml.compose_all(text_of(path), Loader=_Loader) if node is not None)
+    documents = (node for node in yaml.compose_all(text_of(path), Loader=Loader) if node is not None)
     found = [node for index, node in enumerate(documents) if index == number]
     if not found:
         return 1

@@ -12,7 +12,8 @@ from inquest.core.case.case import Case, gaps_of, replies_in
 from inquest.core.diagnosis.diagnosis import Cause
 from inquest.core.evidence.evidence import Finding, Gap, Health
 from inquest.errors import InquestError
-from inquest.replay.player import KNOWN, Player, Result, case_folders, known_misses, open_player
+from inquest.replay.case import case_id
+from inquest.replay.player import KNOWN, Player, Result, case_places, known_misses, open_player
 from inquest.replay.scoring import Judged, Played, Share, Table, tabulate
 from inquest.replay.yaml_pages import CaseFileError
 from inquest.settings.settings import Settings
@@ -32,15 +33,16 @@ async def replay(cases: Sequence[Path], settings: Settings, catalogue: Path | No
     played: list[Played] = []
     known, expected_misses, status = known_misses(cases), 0, OK
     async with open_player(settings, catalogue, model) as player:
-        for folder in case_folders(cases):
-            result = await _played(player, folder)
+        for place in case_places(cases):
+            result = await _played(player, place)
             if result is None:
                 status = BAD
                 continue
             played.append(result.played)
             missed = result.judged is not None and not result.judged.holds
-            expected_misses += missed and folder in known
-            status = max(status, FAILED if missed and folder not in known else OK)
+            is_known = missed and case_id(place) in known
+            expected_misses += is_known
+            status = max(status, FAILED if missed and not is_known else OK)
             print_lines(*([_json_line(result)] if output == "json" else _text_lines(result)))
     if output == "text" and played:
         print_lines("", table_text(tabulate(played)))
@@ -49,16 +51,16 @@ async def replay(cases: Sequence[Path], settings: Settings, catalogue: Path | No
     return status
 
 
-async def _played(player: Player, folder: Path) -> Result | None:
+async def _played(player: Player, place: Path) -> Result | None:
     """None for a case that cannot be played: it is named, and the others go on."""
     try:
-        return await player.play(folder)
+        return await player.play(place)
     except CaseFileError as error:
         print_warning(str(error))
     except InquestError as error:
-        print_warning(f"{folder}: {error.reason}: {error}")
+        print_warning(f"{place}: {error.reason}: {error}")
     except Exception as error:  # a case that finds a fault of ours must not cost the others
-        print_warning(f"{folder}: {type(error).__name__}: {error}")
+        print_warning(f"{place}: {type(error).__name__}: {error}")
     return None
 
 

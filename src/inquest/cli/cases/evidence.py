@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from inquest.api.base import rfc3339
-from inquest.cli.cases.find import investigation_object, recorded_case, recorded_folder, session_at, told_of
+from inquest.cli.cases.find import investigation_object, recorded_case, recorded_place, session_at, told_of
 from inquest.cli.cases.records import DisclosedEvidence, read_evidence, settings_of, tell_withheld
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, Session, open_session
@@ -41,7 +41,7 @@ def evidence(
     Parameters
     ----------
     name
-        Investigation, or its Signal, or the folder of a recorded case.
+        Investigation, or its Signal, or the folder or file of a recorded case.
     number
         `E1`, `E2`, …; all are listed unless given.
     settings
@@ -54,9 +54,9 @@ def evidence(
 
 
 async def _evidence(name: str, number: str, settings: Settings, place: KubeOptions, *, direct: bool) -> Exit:
-    folder = recorded_folder(name)
-    if folder is not None:
-        case = await recorded_case(folder)
+    recorded = recorded_place(name)
+    if recorded is not None:
+        case = await recorded_case(recorded)
         return _print(CaseObjects(recorded_investigation(case)), number, DisclosedEvidence(case.evidence))
     async with open_session(place) as at:
         found = await investigation_object(at, name)

@@ -1,4 +1,4 @@
-"""`inquest export`: a case as a folder that can be played once more."""
+"""`inquest export`: a case as a folder or a file that can be played once more."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def export(
     operator_namespace: Annotated[str, Parameter(show_default=False)] = "",
     place: KubeOptions = KubeOptions(),  # noqa: B008 - frozen
 ) -> int:
-    """Write what an investigation saw and was told into a folder that `inquest replay` takes.
+    """Write what an investigation saw and was told into a folder or a file that `inquest replay` takes.
 
     It comes through the API server, with your own rights: what was read where you may not read is left out, and with
     it everything that was concluded.
@@ -46,7 +46,8 @@ def export(
     investigation
         Investigation, or its Signal, or the uid of an Investigation that is deleted.
     output
-        Folder to make; nothing is written over. `-`: the folder as an archive for `tar x`, to the standard output.
+        Folder to make, or one file where it ends in `.yaml`; nothing is written over. `-`: the folder as an archive for
+        `tar x`, to the standard output.
     settings
         YAML file that says where the journals and DataStorage are, to read them there and not through the API server.
     operator_namespace
@@ -62,7 +63,8 @@ def export(
         if output == ARCHIVE:
             _write_archive(case, feedback)
         else:
-            print_lines(f"{len(export_case(case, output, feedback))} files in {output}")
+            written = export_case(case, output, feedback)
+            print_lines(f"{len(written)} files in {output}" if output.is_dir() else " ".join(map(str, written)))
         return Exit.OK
 
     kubeconfig = place.kubeconfig or str(chosen.kubernetes.kubeconfig or "")

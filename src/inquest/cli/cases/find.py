@@ -163,18 +163,19 @@ def exit_of_case(told: CaseObjects) -> Exit:
     return Exit.NEEDS_PERSON if told.status.needs_human_review else Exit.OK
 
 
-# --- from a folder ------------------------------------------------------------------------------------------
+# --- from a folder or a file --------------------------------------------------------------------------------
 
 
-def recorded_folder(name: str) -> Path | None:
-    """The folder of a recorded case, where a name is one; NotFound where it can only be meant as one."""
-    from inquest.replay.case import CASE  # imported late, as below: who asks a cluster needs no player
+def recorded_place(name: str) -> Path | None:
+    """The folder or file of a recorded case, where a name is one; NotFound where it can only be meant as one."""
+    from inquest.replay.case import CASE, is_case  # imported late, as below: who asks a cluster needs no player
 
-    folder = Path(name)
-    if (folder / CASE).is_file():
-        return folder
+    place = Path(name)
+    if (place / CASE).is_file() or (place.is_file() and is_case(place)):
+        return place
     if _is_path(name):
-        raise NotFound(f"{name} holds no {CASE}" if folder.is_dir() else f"there is no such folder: {name}")
+        what = f"{name} holds no {CASE}" if place.is_dir() else f"{name} is no case"
+        raise NotFound(what if place.exists() else f"there is no such folder or file: {name}")
     return None
 
 
@@ -187,16 +188,16 @@ def _is_path(name: str) -> bool:
 _KIND_WORDS: Final = frozenset(word for entry in KINDS for word in (entry.kind.lower(), entry.plural, entry.short))
 
 
-async def recorded_case(folder: Path) -> Case:
-    """What was recorded of it; a folder without a recording is played, without a model."""
-    from inquest.replay.export import RECORDING, read_recording
+async def recorded_case(place: Path) -> Case:
+    """What was recorded of it; a case without a recording is played, without a model."""
+    from inquest.replay.export import read_recording, recording_of
     from inquest.replay.player import default_catalogue, open_player
     from inquest.settings.settings import Settings
 
-    if (folder / RECORDING).is_file():
-        return read_recording(folder)
+    if recording_of(place).is_file():
+        return read_recording(place)
     async with open_player(Settings.load(), default_catalogue()) as player:
-        return (await player.play(folder)).case
+        return (await player.play(place)).case
 
 
 async def recorded_told(folder: Path) -> CaseObjects:

@@ -16,7 +16,7 @@ from inquest.cli.cases.find import (
     exit_of_case,
     follow_case,
     investigation_object,
-    recorded_folder,
+    recorded_place,
     recorded_told,
     session_at,
     told_of,
@@ -68,7 +68,7 @@ def get(
     Parameters
     ----------
     name
-        Investigation, or its Signal, or the folder of a recorded case.
+        Investigation, or its Signal, or the folder or file of a recorded case.
     watch
         Go on until the case has ended; the exit status says how it did. Without a terminal: a line for each event,
         then the tree.
@@ -77,9 +77,9 @@ def get(
     output
         `wide`, `json`, `yaml`, `name`: the Investigation as kubectl has it.
     """
-    folder = recorded_folder(name)
-    if folder is not None:
-        print_lines(*as_tree(case_tree(asyncio.run(recorded_told(folder))), terminal_width()))
+    recorded = recorded_place(name)
+    if recorded is not None:
+        print_lines(*as_tree(case_tree(asyncio.run(recorded_told(recorded))), terminal_width()))
         return Exit.OK
 
     async def work(at: Session) -> Exit:
@@ -176,7 +176,7 @@ def explain(
     Parameters
     ----------
     name
-        Investigation, or its Signal, or the folder of a recorded case.
+        Investigation, or its Signal, or the folder or file of a recorded case.
     """
     print_lines(*as_sections(explanation_of(_case(name, place)), terminal_width()))
     return Exit.OK
@@ -194,7 +194,7 @@ def report(
     Parameters
     ----------
     name
-        Investigation, or its Signal, or the folder of a recorded case.
+        Investigation, or its Signal, or the folder or file of a recorded case.
     file
         File to make; the terminal unless given.
     """
@@ -223,9 +223,9 @@ def _facts(told: CaseObjects) -> Section:
 
 
 def _case(name: str, place: KubeOptions) -> CaseObjects:
-    folder = recorded_folder(name)
-    if folder is not None:
-        return asyncio.run(recorded_told(folder))
+    recorded = recorded_place(name)
+    if recorded is not None:
+        return asyncio.run(recorded_told(recorded))
 
     async def work(at: Session) -> CaseObjects:
         return await told_of(at, await investigation_object(at, name))
