@@ -1,26 +1,22 @@
 """Record scenarios from a running cluster: apply, wait for the fault, write down what the API server and kubelet say.
 
     python -m hack.cluster up --size real --name scenarios --simulated-nodes 3
-    python -m hack.record --name scenarios tests/scenarios/probes/*
+    python -m hack.record --name scenarios tests/scenarios/probes/*.yaml
 
-How a scenario is brought about, and what its `needs` may say, stands in `hack.scenarios.staging`. What is recorded
-is laid beside what a person wrote.
+How a scenario is brought about, and what its file says of that, stands in `hack.scenarios.staging`. What is recorded
+is added to what a person wrote.
 
 Written down is little: no Secrets, managed fields, image lists; all of it passes the product's own redactor.
 """
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from hack import HackError
 from hack.cluster import local
@@ -36,6 +32,8 @@ from hack.scenarios.staging import (
     wait_until_gone,
 )
 from inquest.core.redaction.redactor import Redactor
+from inquest.replay.case import PREVIOUS
+from inquest.replay.one_file import case_text
 
 LOG_LINES = 200
 ELSEWHERE = {"events": "default", "leases.coordination.k8s.io": "kube-node-lease"}
@@ -62,27 +60,27 @@ CLUSTER_KINDS = (
     "customresourcedefinitions.apiextensions.k8s.io",
 )
 
-RECORDED = ("case.yaml", "objects", "logs", "metrics")
-"""What a recording replaces in the folder."""
+WRITTEN = ("signal", "expected", "live")
+"""Keys of the head that a recording leaves alone."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Record each folder; one that fails is named and the others go on."""
+    """Record each scenario; one that fails is named and the others go on."""
     parser = argparse.ArgumentParser(prog="python -m hack.record", description="Record scenarios from a cluster.")
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--name", default="scenarios", help="the cluster, as python -m hack.cluster names it")
     parser.add_argument("--age", type=float, default=AGE_SECONDS, help="seconds that a fault stands before it is told")
     options = parser.parse_args(arguments)
     failed = 0
-    for folder in options.folders:
+    for file in options.files:
         started = time.monotonic()
         try:
-            record(scenario_of(folder), options.name, age=options.age)
+            record(scenario_of(file), options.name, age=options.age)
         except (HackError, subprocess.TimeoutExpired) as error:
             failed += 1
-            print(f"{folder}: {error}", file=sys.stderr, flush=True)
+            print(f"{file}: {error}", file=sys.stderr, flush=True)
         else:
-            print(f"{folder}: recorded in {time.monotonic() - started:.0f} s", flush=True)
+            print(f"{file}: recorded in {time.monotonic() - started:.0f} s", flush=True)
     return 1 if failed else 0
 
 
@@ -107,9 +105,6 @@ def record(scenario: Scenario, cluster_name: str, *, age: float = AGE_SECONDS) -
 
 
 def _write(kubectl: Kubectl, scenario: Scenario) -> None:
-    for name in RECORDED:
-        path = scenario.folder / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     namespaced = _namespaced_kinds(kubectl)
     cluster_kinds = [*CLUSTER_KINDS, *scenario.needs.get("record", ())]
     objects = kubectl.list(cluster_kinds)
@@ -121,25 +116,22 @@ def _write(kubectl: Kubectl, scenario: Scenario) -> None:
     for kind in set(ELSEWHERE).difference(everywhere):
         objects += kubectl.list([kind], "-n", ELSEWHERE[kind])
     taken = datetime.now(UTC).replace(microsecond=0)
-    write_objects(scenario.folder / "objects", [*map(cleaned, objects)])
-    _write_logs(kubectl, scenario.folder / "logs", objects)
-    if scenario.needs.get("metrics"):
-        _write_metrics(kubectl, scenario)
+    metrics = list(_metrics(kubectl, scenario)) if scenario.needs.get("metrics") else []
     recorded = [
         *({"kind": kind, "namespaces": _listed_in(kind, scenario)} for kind in namespaced if kind not in everywhere),
         *({"kind": kind} for kind in (*everywhere, *cluster_kinds)),
     ]
-    _dump(
-        scenario.folder / "case.yaml",
-        {
-            "name": scenario.name,
-            "description": scenario.text,
-            "takenAt": taken.isoformat().replace("+00:00", "Z"),
-            "kubernetesVersion": json.loads(kubectl.run("version", "-o", "json"))["serverVersion"]["gitVersion"],
-            "source": "recorded",
-            "recorded": recorded,
-        },
-    )
+    head = {
+        "name": scenario.name,
+        "description": scenario.text,
+        "takenAt": taken.isoformat().replace("+00:00", "Z"),
+        "kubernetesVersion": json.loads(kubectl.run("version", "-o", "json"))["serverVersion"]["gitVersion"],
+        "source": "recorded",
+        **{key: scenario.head[key] for key in WRITTEN if key in scenario.head},
+        "recorded": recorded,
+        "logs": dict(_logs(kubectl, objects)),
+    }
+    scenario.place.write_text(case_text(head, [*in_order(map(cleaned, objects)), *metrics]))
 
 
 def _listed_in(kind: str, scenario: Scenario) -> list[str]:
@@ -159,26 +151,25 @@ def cleaned(found: Object) -> Object:
     return kept
 
 
-def write_objects(folder: Path, objects: Iterable[Object]) -> None:
-    """One file for each namespace and kind, in a fixed order so that two recordings can be compared."""
-    files: dict[tuple[str, str], list[Object]] = {}
-    for found in sorted(objects, key=lambda found: str(found["metadata"]["name"])):
-        place = found["metadata"].get("namespace", "cluster")
-        files.setdefault((place, str(found["kind"]).lower()), []).append(found)
-    for (place, kind), group in sorted(files.items()):
-        _dump(folder / place / f"{kind}.yaml", *group)
+def in_order(objects: Iterable[Object]) -> list[Object]:
+    """By namespace, kind and name, so that two recordings can be compared."""
+    return sorted(objects, key=_place)
 
 
-def _write_logs(kubectl: Kubectl, folder: Path, objects: Sequence[Object]) -> None:
+def _place(found: Object) -> tuple[str, str, str]:
+    metadata = found["metadata"]
+    return metadata.get("namespace", "cluster"), str(found["kind"]).lower(), str(metadata["name"])
+
+
+def _logs(kubectl: Kubectl, objects: Sequence[Object]) -> Iterator[tuple[str, str]]:
+    """Namespace, pod and container, and what it logged."""
     simulated = {found["metadata"]["name"] for found in objects if is_simulated(found)}
-    for pod in (found for found in objects if found["kind"] == "Pod"):
-        place = folder / pod["metadata"]["namespace"] / pod["metadata"]["name"]
+    for pod in sorted((found for found in objects if found["kind"] == "Pod"), key=_place):
         for name, previous in logs_of(pod):
-            path = place / (f"{name}.previous.log" if previous else f"{name}.log")
             text = "" if pod["spec"].get("nodeName") in simulated else _log(kubectl, pod, name, previous)
             if text is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
+                place = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}/{name}"
+                yield f"{place}{PREVIOUS}" if previous else place, text
 
 
 def is_simulated(found: Object) -> bool:
@@ -197,7 +188,7 @@ def logs_of(pod: Object) -> Iterator[tuple[str, bool]]:
 
 
 def _log(kubectl: Kubectl, pod: Object, container: str, previous: bool) -> str | None:
-    """None where the kubelet does not give it: then it has no file, and what is not recorded proves nothing."""
+    """None where the kubelet does not give it: then it has no place, and what is not recorded proves nothing."""
     where = [pod["metadata"]["name"], "-n", pod["metadata"]["namespace"], "-c", container]
     try:
         text = kubectl.run("logs", *where, f"--tail={LOG_LINES}", *(["--previous"] if previous else []))
@@ -206,21 +197,12 @@ def _log(kubectl: Kubectl, pod: Object, container: str, previous: bool) -> str |
     return Redactor().text(text).value
 
 
-def _write_metrics(kubectl: Kubectl, scenario: Scenario) -> None:
+def _metrics(kubectl: Kubectl, scenario: Scenario) -> Iterator[Object]:
     api = "/apis/metrics.k8s.io/v1beta1"
-    paths = [f"{api}/nodes", *(f"{api}/namespaces/{name}/pods" for name in scenario.namespaces)]
-    items: list[Object] = [item for path in paths for item in json.loads(kubectl.run("get", "--raw", path))["items"]]
-    kinds = {True: "PodMetrics", False: "NodeMetrics"}
-    named = [
-        {"apiVersion": "metrics.k8s.io/v1beta1", "kind": kinds["containers" in item], **cleaned(item)} for item in items
-    ]
-    if named:
-        _dump(scenario.folder / "metrics" / "top.yaml", *named)
-
-
-def _dump(path: Path, *documents: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump_all(documents, sort_keys=False, width=120, allow_unicode=True))
+    for path in (f"{api}/nodes", *(f"{api}/namespaces/{name}/pods" for name in scenario.namespaces)):
+        for item in json.loads(kubectl.run("get", "--raw", path))["items"]:
+            kind = "PodMetrics" if "containers" in item else "NodeMetrics"
+            yield {"apiVersion": "metrics.k8s.io/v1beta1", "kind": kind, **cleaned(item)}
 
 
 if __name__ == "__main__":

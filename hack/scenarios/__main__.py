@@ -24,6 +24,7 @@ from hack.scenarios.live import SCENARIOS, down, has_recipe, run
 from hack.scenarios.report import REPORT, Compared, compared, lines, write
 from hack.scenarios.staging import AGE_SECONDS, Scenario, scenario_of
 from hack.tools import build
+from inquest.replay.player import case_places
 
 CLUSTER = "live"
 JOBS = 8
@@ -88,14 +89,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def chosen(names: Sequence[str]) -> list[Scenario]:
     """The scenarios with a live recipe, of these families or names; a name that chooses none is an error."""
-    able = [path.parent for path in sorted(SCENARIOS.glob("*/*/needs")) if has_recipe(path.parent)]
-    if strange := [name for name in names if not any(_is_meant(folder, name) for folder in able)]:
+    able = [place for place in case_places([SCENARIOS]) if has_recipe(place)]
+    if strange := [name for name in names if not any(_is_meant(place, name) for place in able)]:
         raise HackError(f"no scenario with a live recipe is called {', '.join(strange)}")
     return [scenario_of(one) for one in able if not names or any(_is_meant(one, name) for name in names)]
 
 
-def _is_meant(folder: Path, name: str) -> bool:
-    return name.strip("/") in (f"{folder.parent.name}/{folder.name}", folder.parent.name)
+def _is_meant(place: Path, name: str) -> bool:
+    return name.strip("/") in (f"{place.parent.name}/{place.stem}", place.parent.name)
 
 
 def play(scenarios: Sequence[Scenario], rights: list[Run], options: argparse.Namespace) -> list[Compared]:

@@ -21,8 +21,6 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
-import yaml
-
 from hack import HackError
 from hack.cluster import local
 from hack.cluster.state import Size
@@ -32,7 +30,7 @@ from hack.demo.stage import NAMESPACE, Stage, folder, install, load_images, star
 from hack.images import build_image
 from hack.rights.judging import Run
 from hack.rights.standing import Standing
-from hack.scenarios.staging import AGE_SECONDS, Kubectl, Scenario, clear, let_stand, stage, wait_until_gone
+from hack.scenarios.staging import AGE_SECONDS, Kubectl, Scenario, clear, head_of, let_stand, stage, wait_until_gone
 from hack.tools import build
 from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.diagnosis import Cause
@@ -222,14 +220,15 @@ def opened(cluster: str, size: Size, *, age: float = AGE_SECONDS) -> Iterator[Th
         operator.wait(STOP_SECONDS)
 
 
-def has_recipe(folder: Path) -> bool:
+def has_recipe(place: Path) -> bool:
     """Whether a real cluster came into its fault once; what was written by hand has no way there."""
-    return "source: recorded" in (folder / "case.yaml").read_text().splitlines()
+    head = head_of(place)
+    return "live" in head and head.get("source") == "recorded"
 
 
 def signal_of(scenario: Scenario, now: datetime) -> dict[str, Any]:
     """The Signal as it is applied: named after the scenario, firing since now."""
-    found: dict[str, Any] = yaml.safe_load((scenario.folder / "signal.yaml").read_text())
+    found = scenario.head["signal"]
     spec = dict(found["spec"])
     if "firingTime" in spec:
         spec["firingTime"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,7 +1,8 @@
 """Bringing a scenario's fault about on a real API server, and clearing it away; recorder and live runs share it.
 
-A scenario's folder holds `apply.yaml`, `needs`, `signal.yaml` and `expected.yaml`, by a person; `needs` is YAML:
+A person writes the head of a scenario's file: `signal`, `expected`, and how it comes about under `live`:
 
+    apply       the objects that are applied, as one text; its first comment says what is wrong, or that nothing is
     tier        control plane | simulated | node
     images      images of ours that the node must hold
     steps       what happens after the first apply, in order; each is one of
@@ -15,7 +16,7 @@ A scenario's folder holds `apply.yaml`, `needs`, `signal.yaml` and `expected.yam
     everywhere  namespaced kinds to be recorded of all namespaces: those of a node, or of who else may have a part in it
     metrics     true where the pods' and nodes' metrics belong to the case
 
-Status in `apply.yaml` goes through the status subresource: that is how simulated nodes get the status of a broken one.
+Status in `apply` goes through the status subresource: that is how simulated nodes get the status of a broken one.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import yaml
 
 from hack import HackError
 from hack.cluster import local
+from inquest.replay.yaml_pages import Loader
 
 KUBECTL_SECONDS = 60
 WAIT_SECONDS = 60
@@ -68,23 +70,28 @@ class Kubectl:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A folder under `tests/scenarios`, as far as a person wrote it."""
+    """A file under `tests/scenarios`, as far as a person wrote it."""
 
-    folder: Path
+    place: Path
+    head: Mapping[str, Any]
     objects: Sequence[Object]
-    needs: Mapping[str, Any]
     text: str
-    """The first comment of `apply.yaml`: what is wrong here, or that nothing is."""
+    """The first comment of what is applied: what is wrong here, or that nothing is."""
 
     @property
     def name(self) -> str:
-        return f"{self.folder.parent.name}/{self.folder.name}"
+        return f"{self.place.parent.name}/{self.place.stem}"
+
+    @property
+    def needs(self) -> Mapping[str, Any]:
+        """What must be there and happen beside what is applied."""
+        live: Mapping[str, Any] = self.head["live"]
+        return live
 
     @property
     def is_broken(self) -> bool:
-        """Whether `expected.yaml` names a cause."""
-        path = self.folder / "expected.yaml"
-        return path.exists() and "cause" in yaml.safe_load(path.read_text())
+        """Whether a cause is expected."""
+        return "cause" in self.head.get("expected", {})
 
     @property
     def is_alone(self) -> bool:
@@ -98,12 +105,20 @@ class Scenario:
         return [name for name in names if name not in SYSTEM_NAMESPACES]
 
 
-def scenario_of(folder: Path) -> Scenario:
-    """What the person wrote in the folder."""
-    applied = (folder / "apply.yaml").read_text()
+def head_of(place: Path) -> Mapping[str, Any]:
+    """The first document of a case's file."""
+    head: Mapping[str, Any] = next(yaml.load_all(place.read_text(), Loader=Loader))
+    return head
+
+
+def scenario_of(place: Path) -> Scenario:
+    """What the person wrote in the file, whose ending may be left out."""
+    place = place if place.suffix == ".yaml" else place.with_name(f"{place.name}.yaml")
+    head = head_of(place)
+    applied = head["live"]["apply"]
     objects = [found for found in yaml.safe_load_all(applied) if found]
     comment = next((line.lstrip("# ") for line in applied.splitlines() if line.startswith("#")), "")
-    return Scenario(folder, objects, yaml.safe_load((folder / "needs").read_text()), comment)
+    return Scenario(place, head, objects, comment)
 
 
 def stage(kubectl: Kubectl, scenario: Scenario, *, patience: float = 1.0) -> None:

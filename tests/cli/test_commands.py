@@ -122,7 +122,7 @@ def test_a_case_that_was_only_recorded_is_played_to_be_explained() -> None:
 
 
 def _scenarios(family: str) -> list[str]:
-    return [path.parent.name for path in (ROOT / "tests/scenarios" / family).glob("*/case.yaml")]
+    return [path.stem for path in (ROOT / "tests/scenarios" / family).glob("*.yaml")]
 
 
 def test_evidence_that_is_not_there_is_named() -> None:

@@ -1,6 +1,7 @@
 """What the recorder keeps of a cluster, and how it lays it down."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -8,8 +9,14 @@ import yaml
 from hack import record
 from hack.cache import REPOSITORY
 from hack.scenarios import staging
+from inquest.replay.player import case_places
 
-NEEDS = sorted((REPOSITORY / "tests" / "scenarios").glob("*/*/needs"))
+SCENARIOS = REPOSITORY / "tests" / "scenarios"
+NEEDS = {
+    str(place.relative_to(SCENARIOS)): found
+    for place in case_places([SCENARIOS])
+    if (found := staging.head_of(place).get("live")) is not None
+}
 
 
 def test_an_object_is_kept_without_bulk_and_without_secrets() -> None:
@@ -27,33 +34,32 @@ def test_an_object_is_kept_without_bulk_and_without_secrets() -> None:
     assert "correct-horse-battery" not in yaml.safe_dump(kept)
 
 
-def test_objects_are_laid_down_by_namespace_and_kind_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_objects_are_laid_down_by_namespace_kind_and_name() -> None:
     pods = [{"kind": "Pod", "metadata": {"name": name, "namespace": "shop"}} for name in ("b", "a")]
 
-    record.write_objects(tmp_path, [*pods, {"kind": "Node", "metadata": {"name": "worker"}}])
+    found = record.in_order([*pods, {"kind": "Node", "metadata": {"name": "worker"}}])
 
-    assert [found["metadata"]["name"] for found in yaml.safe_load_all((tmp_path / "shop/pod.yaml").read_text())] == [
-        "a",
-        "b",
-    ]
-    assert yaml.safe_load((tmp_path / "cluster/node.yaml").read_text())["metadata"]["name"] == "worker"
+    assert [one["metadata"]["name"] for one in found] == ["worker", "a", "b"]
 
 
 def test_a_scenario_is_read_as_a_person_wrote_it(tmp_path: Path) -> None:
-    folder = tmp_path / "probes" / "liveness"
-    folder.mkdir(parents=True)
-    (folder / "apply.yaml").write_text("# The probe is wrong.\nkind: Namespace\nmetadata: {name: shop}\n")
-    (folder / "needs").write_text("tier: node\n")
+    place = tmp_path / "probes" / "liveness.yaml"
+    place.parent.mkdir()
+    place.write_text(
+        "expected: {cause: {category: OOMKilled}}\nlive:\n  tier: node\n"
+        "  apply: |\n    # The probe is wrong.\n    kind: Namespace\n    metadata: {name: shop}\n"
+    )
 
-    scenario = staging.scenario_of(folder)
+    scenario = staging.scenario_of(place.with_suffix(""))
 
     assert (scenario.name, scenario.text, scenario.namespaces) == ("probes/liveness", "The probe is wrong.", ["shop"])
+    assert (scenario.is_broken, scenario.needs["tier"]) == (True, "node")
 
 
 def test_namespaces_of_the_system_are_neither_made_nor_deleted() -> None:
     objects = [{"kind": "Namespace", "metadata": {"name": name}} for name in ("kube-system", "shop")]
 
-    assert staging.Scenario(Path("a/b"), objects, {}, "").namespaces == ["shop"]
+    assert staging.Scenario(Path("a/b.yaml"), {}, objects, "").namespaces == ["shop"]
 
 
 def test_only_containers_that_ran_have_logs() -> None:
@@ -66,10 +72,9 @@ def test_only_containers_that_ran_have_logs() -> None:
     assert list(record.logs_of(pod)) == [("app", False), ("app", True), ("side", False)]
 
 
-@pytest.mark.parametrize("needs", NEEDS, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
-def test_what_a_scenario_needs_is_what_the_recorder_knows(needs: Path) -> None:
-    found = yaml.safe_load(needs.read_text())
-
+@pytest.mark.parametrize("found", NEEDS.values(), ids=NEEDS)
+def test_what_a_scenario_needs_is_what_the_recorder_knows(found: dict[str, Any]) -> None:
     assert found["tier"] in ("control plane", "simulated", "node")
-    assert set(found) <= {"tier", "images", "before", "steps", "cleanup", "record", "everywhere", "metrics", "alone"}
+    known = {"apply", "tier", "images", "before", "steps", "cleanup", "record", "everywhere", "metrics", "alone"}
+    assert set(found) <= known
     assert all({"wait", "kubectl", "sleep"} & set(step) for step in found.get("steps", ()))

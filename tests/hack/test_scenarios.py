@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from hack import HackError
 from hack.cluster.state import Size
 from hack.scenarios.__main__ import chosen, is_news
-from hack.scenarios.live import SCENARIOS, Told, has_recipe, signal_of, size_of, told
+from hack.scenarios.live import SCENARIOS, Told, signal_of, size_of, told
 from hack.scenarios.report import compared, lines, read, write
 from hack.scenarios.staging import scenario_of
 
@@ -87,30 +86,29 @@ def test_the_table_counts_what_has_no_verdict_apart() -> None:
     assert "| probes/liveness-times-out | – | – | no verdict: waited / in vain | – | – |" in shown
 
 
-def test_a_signal_is_named_after_its_scenario_and_fires_now(tmp_path: Path) -> None:
-    signal = yaml.safe_load((SCENARIOS / MEMORY / "signal.yaml").read_text())
-    signal["spec"]["firingTime"] = "2026-02-16T09:22:00Z"
-    (tmp_path / "signal.yaml").write_text(yaml.safe_dump(signal))
-    scenario = replace(scenario_of(SCENARIOS / MEMORY), folder=tmp_path)
+def test_a_signal_is_named_after_its_scenario_and_fires_now() -> None:
+    scenario = scenario_of(SCENARIOS / MEMORY)
+    spec = {**scenario.head["signal"]["spec"], "firingTime": "2026-02-16T09:22:00Z"}
+    scenario = replace(scenario, head={"signal": {**scenario.head["signal"], "spec": spec}})
 
     found = signal_of(scenario, datetime(2026, 11, 22, 12, tzinfo=UTC))
 
     assert found["metadata"]["namespace"] == "inquest-system"
     assert found["metadata"]["name"] == scenario.name.replace("/", "-")
-    assert found["spec"] == {**signal["spec"], "firingTime": "2026-11-22T12:00:00Z"}
+    assert found["spec"] == {**spec, "firingTime": "2026-11-22T12:00:00Z"}
 
 
 def test_scenarios_are_chosen_by_family_or_name_and_only_those_that_a_cluster_came_into() -> None:
     assert [one.name for one in chosen([MEMORY])] == [MEMORY]
-    assert {one.folder.parent.name for one in chosen(["probes", "storage/"])} == {"probes", "storage"}
+    assert {one.place.parent.name for one in chosen(["probes", "storage/"])} == {"probes", "storage"}
     with pytest.raises(HackError, match="network-policies"):
         chosen(["network-policies"])
 
 
 def test_there_are_sixty_faults_and_twenty_healthy_controls() -> None:
-    several = [path.parent for path in SCENARIOS.glob("*/*/needs") if has_recipe(path.parent)]
+    several = chosen([])
 
-    broken = [folder for folder in several if "cause:" in (folder / "expected.yaml").read_text().splitlines()]
+    broken = [one for one in several if one.is_broken]
     assert len(broken) >= 60
     assert len(several) - len(broken) >= 20
 

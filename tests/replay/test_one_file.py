@@ -99,6 +99,18 @@ def test_cases_share_a_background_beside_them_or_one_above(above: int, tmp_path:
     assert [(one["kind"], one.get("status")) for one in found.objects] == [("Node", {"phase": "New"}), ("Pod", None)]
 
 
+def test_what_is_shared_stands_where_a_recording_has_it(tmp_path: Path) -> None:
+    written(
+        tmp_path / "_backgrounds" / "calm.yaml", "\n---\n".join(NODE.replace("name: n", f"name: {n}") for n in "ac")
+    )
+
+    found = read_case(
+        written(tmp_path / "x.yaml", f"{HEAD}background: calm\n---\n{NODE.replace('name: n', 'name: b')}")
+    )
+
+    assert [one["metadata"]["name"] for one in found.objects] == ["a", "b", "c"]
+
+
 def test_a_background_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     elsewhere = written(tmp_path / "elsewhere.yaml", NODE)
     (tmp_path / "_backgrounds").mkdir()

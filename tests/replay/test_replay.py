@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,9 +19,12 @@ from hack.scripted_model.server import serve
 from inquest.cli.app import app
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Misconfigured
+from inquest.replay.case import BACKGROUNDS
 from inquest.replay.clock import RecordedClock
 from inquest.replay.cluster import RecordedCluster
+from inquest.replay.one_file import case_text
 from inquest.replay.target_reader import RecordedTargetReader
+from inquest.replay.yaml_pages import Loader
 from inquest.telemetry.logs import set_up_logging
 from tests.replay.support import CASES, case, copied
 
@@ -80,16 +82,15 @@ def test_a_replay_refuses_what_the_live_case_refuses(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, home: str | None, action: str | None
 ) -> None:
     """A Signal beside its workload; the cause is a node, which is in no namespace."""
-    folder = tmp_path / "disk-pressure"
-    shutil.copytree(SCENARIOS / "nodes" / "disk-pressure", folder)
-    (folder / "expected.yaml").unlink()
-    signal = yaml.safe_load((folder / "signal.yaml").read_text())
-    signal["metadata"]["namespace"] = "shop"
-    (folder / "signal.yaml").write_text(yaml.safe_dump(signal))
-    head = yaml.safe_load((folder / "case.yaml").read_text())
-    (folder / "case.yaml").write_text(yaml.safe_dump(head | ({"home": home} if home else {})))
+    place = tmp_path / "nodes" / "disk-pressure.yaml"
+    place.parent.mkdir()
+    (tmp_path / BACKGROUNDS).symlink_to(SCENARIOS / BACKGROUNDS)
+    head, *objects = yaml.load_all((SCENARIOS / "nodes/disk-pressure.yaml").read_text(), Loader=Loader)
+    del head["expected"]
+    head["signal"]["metadata"]["namespace"] = "shop"
+    place.write_text(case_text(head | ({"home": home} if home else {}), objects))
 
-    _, out, err = run(capsys, folder, "-o", "json")
+    _, out, err = run(capsys, place, "-o", "json")
 
     (line,) = lines(out).values()
     assert err == ""

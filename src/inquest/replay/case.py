@@ -141,6 +141,14 @@ def read_case(place: Path) -> RecordedCase:
     )
 
 
+def find_case(name: Path) -> Path | None:
+    """The folder or the file of a case, whose ending may be left out; None where there is none."""
+    if (name / CASE).is_file():
+        return name
+    several = (name, name.with_name(f"{name.name}.yaml")) if name.name else ()
+    return next((path for path in several if path.is_file() and is_case(path)), None)
+
+
 def is_case(path: Path) -> bool:
     """Whether a YAML file is a case: it begins with a head that has a time and a Signal."""
     return path.suffix in _YAML and _HEAD.match(text_of(path)) is not None
@@ -284,7 +292,14 @@ def _objects(pages: _Pages) -> tuple[Json, ...]:
             raise where.fault(f"{name} stands also in {first[1].path.name}, and is another one there", *number)
     for one, where, _ in _all_objects(pages.shared):
         found.setdefault(_key(one), (one, where))
-    return with_uids([one for one, _ in found.values()])
+    several = [one for one, _ in found.values()]
+    return with_uids(sorted(several, key=_recorded_place) if pages.shared else several)
+
+
+def _recorded_place(one: Json) -> tuple[str, str, str]:
+    """Where a recording has it: what is shared stands between what is the case's own."""
+    metadata = one["metadata"]
+    return str(metadata.get("namespace") or "cluster"), one["kind"].lower(), metadata["name"]
 
 
 def _key(one: Json) -> tuple[str, str, str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import yaml
@@ -12,6 +12,8 @@ from inquest.replay.yaml_pages import Loader
 
 HEAD: Final = {"expected": EXPECTED, "gaps": GAPS, "prometheus": METRICS, "feedback": FEEDBACK}
 """Keys of the head, and the files of a folder that hold the same."""
+LAST: Final = ("recorded", "gaps", "live", "prometheus", "text", "logs")
+"""Keys that a reader comes to after all others."""
 WIDTH: Final = 120
 IN_A_LINE: Final = 100
 """Characters of a mapping or a list that stands in one line."""
@@ -28,7 +30,15 @@ def in_one_file(files: Mapping[str, str]) -> str:
     head |= {"text": {title.strip("# "): text for title, _, text in texts}} if texts else {}
     objects = [text for place, text in files.items() if place.startswith("objects/")]
     objects += [files[TOP]] if TOP in files else []
-    pages = [head, *(page for text in objects for page in yaml.load_all(text, Loader=Loader) if page is not None)]
+    return case_text(
+        head, (page for text in objects for page in yaml.load_all(text, Loader=Loader) if page is not None)
+    )
+
+
+def case_text(head: Mapping[str, Any], objects: Iterable[Any]) -> str:
+    """A head and its objects as they are read best."""
+    first = {key: value for key, value in head.items() if key not in LAST}
+    pages = [first | {key: head[key] for key in LAST if key in head}, *objects]
     return str(yaml.dump_all(pages, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH))
 
 

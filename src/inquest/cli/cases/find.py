@@ -168,11 +168,11 @@ def exit_of_case(told: CaseObjects) -> Exit:
 
 def recorded_place(name: str) -> Path | None:
     """The folder or file of a recorded case, where a name is one; NotFound where it can only be meant as one."""
-    from inquest.replay.case import CASE, is_case  # imported late, as below: who asks a cluster needs no player
+    from inquest.replay.case import CASE, find_case  # imported late, as below: who asks a cluster needs no player
 
     place = Path(name)
-    if (place / CASE).is_file() or (place.is_file() and is_case(place)):
-        return place
+    if (found := find_case(place)) is not None:
+        return found
     if _is_path(name):
         what = f"{name} holds no {CASE}" if place.is_dir() else f"{name} is no case"
         raise NotFound(what if place.exists() else f"there is no such folder or file: {name}")
