@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,7 +26,7 @@ from tests.cluster.outcomes.scenes import scene
 from tests.cluster.outcomes.stage import Stage, staged
 from tests.cluster.ports import own_port
 from tests.cluster.story.conftest import WORKFLOWS, registered
-from tests.support.apiserver.server import Call
+from tests.support.apiserver.server import ApiServer, Call
 from tests.support.programs import run_operator
 from tests.support.scene import Scene, scene_of
 
@@ -34,6 +35,8 @@ SCRIPT: Final = "1-workflow-selected"
 READS: Final = frozenset({"get", "list"})
 NOT_OF_A_CASE: Final = ("inquest-replica-", "inquest-sweep")
 """Leases that a replica has whether it works or not."""
+QUIET_SECONDS: Final = 1.5
+"""Without a request, whoever had something to do has done it: what follows belongs to the case."""
 SHOWN: Final = 25
 NOTES: Final = "INQUEST_BENCHMARK_REQUESTS"
 ADAPTERS: Final = os.sep.join(("inquest", "adapters"))
@@ -73,12 +76,19 @@ def _played(found: Scene, notes: Path) -> Counted:
     found.operator.run, found.operator.environment = run_noting, {NOTES: str(notes)}
     found.operator.start()
     world.until(lambda: registered(world.api) >= WORKFLOWS, "the catalogue is registered")
+    world.until(lambda: _is_quiet(found.server), "the catalogue is looked at no more")
     before, lines = len(found.server.calls), len(notes.read_text().splitlines())
     found.cases[0].tell()
     found.drive()
     calls = [call for call in found.server.calls[before:] if _counts(call)]
     asked = (json.loads(line) for line in notes.read_text().splitlines()[lines:])
     return Counted(Counter((call.verb, _resource(call)) for call in calls), Counter(map(" ".join, asked)))
+
+
+def _is_quiet(server: ApiServer) -> bool:
+    before = sum(map(_counts, server.calls))
+    time.sleep(QUIET_SECONDS)
+    return before == sum(map(_counts, server.calls))
 
 
 def _counts(call: Call) -> bool:
