@@ -144,7 +144,7 @@ class NotConfigured(Misconfigured):
 
 
 class Tampered(NeedsPerson):
-    """A journal whose chain, numbers, owner or epochs do not hold (reliability, section 3.2)."""
+    """A journal whose chain, numbers, owner or epochs do not hold."""
 
     reason = "JournalTampered"
 
@@ -156,7 +156,7 @@ class OlderJournal(Tampered):
 
 
 class ModelRefused(NeedsPerson):
-    """A permanent answer of the model's endpoint (resources, section 14.2)."""
+    """A permanent answer of the model's endpoint."""
 
     reason = "PermanentError"
 
@@ -164,7 +164,7 @@ class ModelRefused(NeedsPerson):
 class ContextOverflow(ModelRefused):
     """The conversation is longer than the model can read; `window` is what that endpoint can, in tokens.
 
-    Permanent for the request as it is: squeezed, it may be asked once more (behaviours, section 12.4).
+    Permanent for the request as it is: squeezed, it may be asked once more.
     """
 
     def __init__(self, text: str, window: int) -> None:
@@ -173,7 +173,7 @@ class ContextOverflow(ModelRefused):
 
 
 class NotRecorded(InquestError):
-    """A recorded case does not hold the answer to this read: that is no proof of anything (cases, section 2)."""
+    """A recorded case does not hold the answer to this read: that is no proof of anything."""
 
     reason = "NotRecorded"
 

@@ -1,4 +1,4 @@
-"""Time of this machine; deadlines of cases go by the API server's clock instead (reliability, section 3.8)."""
+"""Time of this machine; deadlines of cases go by the API server's clock instead."""
 
 from __future__ import annotations
 

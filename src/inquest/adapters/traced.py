@@ -115,7 +115,7 @@ _FAULT: Final = re.compile(rf"\b({'|'.join(MODEL_FAULTS)}): ")
 
 
 def fault_word(error: Exception) -> str:
-    """The class of a model's fault (behaviours, section 12.4); few words, whatever an endpoint says."""
+    """The class of a model's fault; few words, whatever an endpoint says."""
     found = _FAULT.search(str(error)) if isinstance(error, InquestError) else None
     return found[1] if found else OTHER
 

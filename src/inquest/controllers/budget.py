@@ -1,4 +1,4 @@
-"""What models may cost in an hour, over all cases of this replica (reliability, section 12).
+"""What models may cost in an hour, over all cases of this replica.
 
 What is spent is what endpoints report. Where it is used up, a case that begins goes the way without a model, and so do
 recommendations; a case that is at it keeps the budget of its own.

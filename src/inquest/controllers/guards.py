@@ -1,4 +1,4 @@
-"""What must hold right before something is changed, read anew from the API server (resources, 6.4 and 9.4)."""
+"""What must hold right before something is changed, read anew from the API server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ACTIVE = "Active"
 OVER: Final = ENDED_EXECUTIONS | {ExecutionPhase.VERIFYING}
 """Phases of an execution whose Job has ended."""
 FREEZE: Final = "inquest-freeze"
-"""A ConfigMap of this name in the operator's namespace stops every effect (reliability, section 12)."""
+"""A ConfigMap of this name in the operator's namespace stops every effect."""
 
 
 @dataclass(frozen=True)

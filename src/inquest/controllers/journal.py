@@ -1,8 +1,8 @@
 """The journal of a case: create-only slots, one after the other, each entries of a log and a fencing token at once.
 
 A slot is an immutable ConfigMap `<investigation uid>-<seq>` in the operator's own namespace. The API server gives a
-number to exactly one writer; a replica that slept and wakes meets AlreadyExists and knows that it is not alone
-(reliability, section 3.2). What has no slot did not happen.
+number to exactly one writer; a replica that slept and wakes meets AlreadyExists and knows that it is not alone. What
+has no slot did not happen.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from inquest.ports.kubernetes import Json, Objects
 JOURNAL_VERSION: Final = 3
 """Version of the slots that this code writes, and the only one that it reads: 3 has several entries in a slot."""
 MAX_PART_BYTES: Final = 256 * 1024
-"""Compressed payload of one slot (reliability, section 5)."""
+"""Compressed payload of one slot."""
 MAX_PARTS: Final = 4
 MOST_KNOWN: Final = 32
 """Logs that are remembered: those of the cases in hand, and some."""

@@ -1,4 +1,4 @@
-"""Facts into a slot; while the API server is away they are kept, for no answer is paid twice (reliability, 3.9)."""
+"""Facts into a slot; while the API server is away they are kept, for no answer is paid twice."""
 
 from __future__ import annotations
 

@@ -86,9 +86,9 @@ class ControllerPorts:
         return self.settings.execution.namespace
 
     async def redacted(self, data: T) -> Redacted[T]:
-        """Every text in it redacted, in a thread: a long one would hold every other case up (reliability, 10.2)."""
+        """Every text in it redacted, in a thread: a long one would hold every other case up."""
         return await compute(self.redactor.strings, data)
 
     async def now(self) -> datetime:
-        """The API server's clock: deadlines and expiry are judged by it (reliability, section 3.8)."""
+        """The API server's clock: deadlines and expiry are judged by it."""
         return await self.status.now()

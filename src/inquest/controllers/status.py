@@ -37,7 +37,7 @@ REFERENCES: Final = frozenset({"signalRef", "investigationRef", "approvalRef", "
 
 
 PROGRESS_SECONDS: Final = 10.0
-"""Shortest time between two writes that tell of progress alone (behaviours, section 9.2)."""
+"""Shortest time between two writes that tell of progress alone."""
 
 
 @dataclass

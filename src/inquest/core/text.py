@@ -1,4 +1,4 @@
-"""Text from outside on its way into a prompt: data, marked as such (pipeline, section 18; reliability, 10.1).
+"""Text from outside on its way into a prompt: data, marked as such.
 
 Evidence itself is never changed here; these functions make what a model is shown.
 """
@@ -232,7 +232,7 @@ def _listed(lines: Sequence[int]) -> str:
 
 
 def prompt_section(heading: str, *lines: str) -> str:
-    """A part of a prompt; without a line it vanishes with its heading (pipeline, section 11)."""
+    """A part of a prompt; without a line it vanishes with its heading."""
     kept = [line for line in lines if line.strip()]
     return "\n".join([f"## {heading}", *kept]) if kept else ""
 

@@ -1,4 +1,4 @@
-"""What happens around every handler (section 2.3): request id, log, metrics, and no body that nobody would take."""
+"""What happens around every handler: request id, log, metrics, and no body that nobody would take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP face: routes, the order of work around them, and what a failure becomes (sections 2 and 4)."""
+"""The HTTP face: routes, the order of work around them, and what a failure becomes."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ NOT_BUILT = (
     ("/audit/notifications", "POST"),
     ("/audit/remediation-requests/{correlation_id}/reconstruct", "POST"),
 )
-"""What the peer has and this service has not (section 10.6)."""
+"""What the peer has and this service has not."""
 
 DOOR: Final = LoginPolicy(logins=DATASTORAGE_LOGINS, unanswered=500)
-"""Who may use the service, asked of the Kubernetes API (section 3). In process nobody asks: there is no port."""
+"""Who may use the service, asked of the Kubernetes API. In process nobody asks: there is no port."""
 
 
 def utc_now() -> datetime:

@@ -1,4 +1,4 @@
-"""Every refusal of the service is one of these, and becomes `application/problem+json` (section 2.5)."""
+"""Every refusal of the service is one of these, and becomes `application/problem+json`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from inquest.serving import problems
 
 PROBLEM_BASE = "https://kubernaut.ai/problems/"
 UNFIT_BODY = "request body has an error: doesn't match schema"
-"""How a request validator begins about a body (section 2.4)."""
+"""How a request validator begins about a body."""
 
 
 class WireProblem(problems.Problem):
@@ -23,7 +23,7 @@ class WireProblem(problems.Problem):
 
 
 class SchemaFault(WireProblem):
-    """What a request validator finds before any handler runs (section 2.4)."""
+    """What a request validator finds before any handler runs."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(400, "validation-error", detail, title="Validation Error")

@@ -24,14 +24,14 @@ KIBIBYTE = 1024
 WORKFLOW_BODY = 2048 * KIBIBYTE
 EVENT_BODY = 1024 * KIBIBYTE
 BATCH_BODY = 8192 * KIBIBYTE
-"""Most bytes of a body (section 2.4)."""
+"""Most bytes of a body."""
 
 BODY_SECONDS = 30
 """What a caller may take to send its body."""
 WRITE_SECONDS = 5
 BATCH_SECONDS = 30
 QUERY_SECONDS = 10
-"""What the database may take; who waits longer is told to come back (section 2.4)."""
+"""What the database may take; who waits longer is told to come back."""
 
 
 class Service:

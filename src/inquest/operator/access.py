@@ -1,4 +1,4 @@
-"""What Inquest must not be allowed to do, and what it misses, asked of the API server itself (reliability, section 9).
+"""What Inquest must not be allowed to do, and what it misses, asked of the API server itself.
 
 One right too many and no case is claimed: a chart can be wrong, a role can be added, and what an account may do is
 known only by asking. A right that is missing is said with what stops working. Both lists are data and stand beside the

@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz` and `/metrics`; what they say is asked of the parts (reliability, section 3.7)."""
+"""`/healthz`, `/readyz` and `/metrics`; what they say is asked of the parts."""
 
 from __future__ import annotations
 

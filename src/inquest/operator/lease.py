@@ -1,6 +1,6 @@
 """The Lease of this replica: its life for the others, its own fence, and the proof that its watch delivers.
 
-Durations are measured on our monotonic clock only; the time stamps in the Lease are for people (reliability, 3.3).
+Durations are measured on our monotonic clock only; the time stamps in the Lease are for people.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The process: watch, dispatcher, replica Lease, probes and the self-check around the controllers.
 
-Nothing is claimed before the rights were asked about and found not to be too many (reliability, section 9).
+Nothing is claimed before the rights were asked about and found not to be too many.
 """
 
 from __future__ import annotations

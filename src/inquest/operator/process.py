@@ -359,7 +359,7 @@ class Process:
                 log.warning("namespaces could not be asked about", error=str(error))
 
     async def _look_for_policies(self, adapters: Adapters) -> None:
-        """At start and every minute (resources, section 6.5)."""
+        """At start and every minute."""
         while True:
             try:
                 found = await adapters.reconcilers.unguarded()

@@ -1,7 +1,6 @@
 """Keeps a watch that delivers: replaces kopf when it ends, when it falls silent, when a kind's watch stalls.
 
-A bad watch event thus costs one list and not a restart of the pod; work in progress is not touched
-(reliability, section 3.7).
+A bad watch event thus costs one list and not a restart of the pod; work in progress is not touched.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class Supervisor:
         self._lacking: frozenset[str] = frozenset({"not looked yet"})
 
     def alive(self) -> bool:
-        """False when restarts for silence do not help: three within five minutes (reliability, section 3.7)."""
+        """False when restarts for silence do not help: three within five minutes."""
         window = self._clock.monotonic() - BAD_WINDOW
         return len(self._bad) < BAD_RESTARTS or self._bad[0] < window
 
@@ -138,7 +137,7 @@ class Supervisor:
             await self._clock.sleep(pause)
 
     async def _kinds(self) -> None:
-        """Wait until every kind is served; kopf would end over a missing one, and never see a late one (K2, K16)."""
+        """Wait until every kind is served; kopf would end over a missing one, and never see a late one."""
         told = float("-inf")
         while True:
             self._lacking = await self._look()

@@ -4,7 +4,7 @@ kopf watches all its kinds in the same namespaces. Kinds that stand elsewhere ha
 another thread; when one of them ends, all do, and the incarnation is over.
 
 When kopf ends it cancels every task of its loop, also those that are not its own, and a handler that was running
-when the process died leaves no trace (reliability, K1 and K5). So no work happens here: a handler rings and returns.
+when the process died leaves no trace. So no work happens here: a handler rings and returns.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class KopfWatcher:
 class Jitter:
     """Pauses that can be iterated again and again, never end, and differ by a quarter either way.
 
-    Endless, because a list that runs out of pauses ends kopf (reliability, section 2).
+    Endless, because a list that runs out of pauses ends kopf.
     """
 
     def __init__(self, *seconds: float) -> None:
@@ -181,7 +181,7 @@ class Jitter:
 
 
 def settings_for(watched: Sequence[WatchedKind]) -> kopf.OperatorSettings:
-    """The settings of reliability, section 2, each with its reason there."""
+    """How kopf only watches: it writes nothing, never gives up, and ends when it is told to."""
     found = kopf.OperatorSettings()
     found.peering.standalone = True
     found.posting.enabled = False

@@ -16,7 +16,7 @@ from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page
 
 @dataclass(frozen=True)
 class AuditEvent:
-    """One record of the audit trail; `event_id` is a UUIDv5 of investigation and step (datastorage, 10)."""
+    """One record of the audit trail; `event_id` is a UUIDv5 of investigation and step."""
 
     event_id: str
     event_type: str
@@ -82,7 +82,7 @@ class DataStorage(Catalogue, Protocol):
     async def register_action_type(self, name: str, description: Mapping[str, str]) -> RegisteredEntry: ...
 
     async def register_workflow(self, content: str) -> RegisteredEntry:
-        """Register the canonical JSON text of a RemediationWorkflow (datastorage, section 7)."""
+        """Register the canonical JSON text of a RemediationWorkflow."""
         ...
 
     async def registered(self) -> tuple[RegisteredEntry, ...]:

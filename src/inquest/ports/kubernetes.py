@@ -102,7 +102,7 @@ class TargetReader(Protocol):
     """Looking at a target: what failed is in the answer as a gap, never an exception."""
 
     async def context(self, target: TargetRef) -> ResourceContext:
-        """Owners, hashes, labels and quota of a target (pipeline, section 13)."""
+        """Owners, hashes, labels and quota of a target."""
         ...
 
     async def pin(self, target: TargetRef) -> ResourceContext:
@@ -110,7 +110,7 @@ class TargetReader(Protocol):
         ...
 
     async def snapshot(self, target: TargetRef, since: datetime | None = None, *, beyond: bool = True) -> Snapshot:
-        """Everything that is read before any conclusion (behaviours, section 6.1).
+        """Everything that is read before any conclusion.
 
         `since`: when the trouble began; `beyond`: whether it may look behind Services of other namespaces.
         """

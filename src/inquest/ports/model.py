@@ -30,7 +30,7 @@ class Reach:
     window: IncidentWindow | None = None
     """Where metrics and logs are looked for unless a call says otherwise."""
     contexts: tuple[tuple[ResourceContext, History], ...] = ()
-    """What code has read around targets of the case, whole; it is not read again for a tool (pipeline, 13.2)."""
+    """What code has read around targets of the case, whole; it is not read again for a tool."""
     seconds: float | None = None
     """After so many seconds a call that has not answered is a failed one; None: each has its own limit only."""
     hints: bool = True

@@ -13,7 +13,7 @@ from inquest.ports.kubernetes import Json
 
 
 class Redactor(Protocol):
-    """Structure first, then patterns, then encoded text, then known values; fails closed (pipeline, section 17)."""
+    """Structure first, then patterns, then encoded text, then known values; fails closed."""
 
     def text(self, text: str) -> Redacted[str]: ...
 
@@ -38,7 +38,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Notice:
-    """One message to people; `key` removes repeats (resources, section 13)."""
+    """One message to people; `key` removes repeats."""
 
     key: str
     type: str

@@ -1,7 +1,7 @@
 """A case as a reader follows it: first how it stands, then every call that came after the one they know, then the end.
 
 Told from the status of the Investigation alone, so that a reader may come late, go away and come back with the number
-of the last call they were told of (behaviours, section 9.2).
+of the last call they were told of.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A case as values (cases, section 1): read once, checked as a whole, never changed.
+"""A case as values: read once, checked as a whole, never changed.
 
 It stands in a folder or in one file. A fault is a `CaseFileError` that names file and line. Secrets are left out while
 reading: nothing may ever show one.

@@ -1,4 +1,4 @@
-"""`ports.Cluster` over a recorded case: what was not recorded is a gap, never an empty answer (cases, section 2).
+"""`ports.Cluster` over a recorded case: what was not recorded is a gap, never an empty answer.
 
 Reads pass a recorded failure on as the API server gave it. Secrets are refused as on a live cluster.
 """

@@ -1,4 +1,4 @@
-"""A stored case as a folder or a file (cases, section 5): what the snapshot held, what was expected, the recording.
+"""A stored case as a folder or a file: what the snapshot held, what was expected, the recording.
 
 What was stored had been redacted; nothing is added to it. A read that was not answered whole is written as Partial:
 what is there is evidence, what is not there proves nothing. Reads that failed are not written down one by one, because

@@ -1,4 +1,4 @@
-"""The ports of a replay that reach nobody: writing is impossible, and there is nobody to tell (cases, section 2)."""
+"""The ports of a replay that reach nobody: writing is impossible, and there is nobody to tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a replayed case said what was expected of it (cases, section 3), and the table over many cases.
+"""Whether a replayed case said what was expected of it, and the table over many cases.
 
 A case is right at 1 when the first cause names a right category and a right object, at 3 when one of the first three
 does; the stricter figure asks for the field too. A case that expects no cause is right when nothing is blamed.

@@ -136,6 +136,6 @@ async def _reviewer(settings: Settings, stack: AsyncExitStack) -> Reviewer | Non
 
 
 def own_namespace(folder: Path = SERVICE_ACCOUNT) -> str:
-    """The namespace that callers need their right in (datastorage, section 3)."""
+    """The namespace that callers need their right in."""
     file = folder / "namespace"
     return os.environ.get("POD_NAMESPACE") or (file.read_text().strip() if file.exists() else "") or "default"

@@ -31,7 +31,7 @@ PROBE_GRACE_SECONDS = 2
 """What an answer to a probe may still take when the process ends."""
 BACKLOG = 2048
 IDLE_SECONDS = 120
-"""A kept connection that asks nothing is closed after this long (datastorage, section 2.4)."""
+"""A kept connection that asks nothing is closed after this long."""
 CALLER: Final = "caller"
 """Of the state of a request: the common name in the certificate of whoever sent it."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)

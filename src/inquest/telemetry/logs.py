@@ -1,4 +1,4 @@
-"""The log: one structured line for each unit of work, redacted last, whoever wrote it (style, section 10)."""
+"""The log: one structured line for each unit of work, redacted last, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Redact = Callable[[str], str]
 def set_up_logging(
     *, level: str = "info", form: Literal["json", "text"] = "json", redact: Redact, stream: TextIO | None = None
 ) -> None:
-    """One line per unit of work, redacted last; the lines of libraries take the same way out (style, section 10)."""
+    """One line per unit of work, redacted last; the lines of libraries take the same way out."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

@@ -1,7 +1,7 @@
 """What the metrics begin with, and what a fact of a case adds to them.
 
-What is told of a case is worked out in `core/reporting/metrics.py` and counted here (pipeline, section 19;
-reliability, section 3.7). Label sets that are known start at 0.
+What is told of a case is worked out in `core/reporting/metrics.py` and counted here. Label sets that are known start at
+0.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ MODEL_FAULTS: Final = (
     "ModelUnavailable",
     "ModelWithoutTools",
 )
-"""Classes of the faults of an endpoint (behaviours, section 12.4)."""
+"""Classes of the faults of an endpoint."""
 OK: Final = "ok"
 OTHER: Final = "other"
 """A word that is in no list of ours."""
@@ -76,7 +76,7 @@ ENDS: Final = (
     Reason.INTERNAL_ERROR,
     Reason.WORKFLOW_NOT_NEEDED,
 )
-"""The nine, and the ends outside them (pipeline, section 5.5)."""
+"""The nine, and the ends outside them."""
 RESULTS: Final = (
     *map(str, Resolution),
     *map(str, (Reason.ROLLED_BACK, Reason.EXECUTION_FAILED, Reason.TIMED_OUT, Reason.CANCELLED, Reason.INTERNAL_ERROR)),

@@ -159,7 +159,7 @@ def mark_failed(found: Span, word: str) -> None:
 def set_up(chosen: TelemetrySettings, *, version: str, instance: str) -> Callable[[], None]:
     """Send spans by OTLP over HTTP, where the settings ask for it; gives what sends the rest and stops.
 
-    Where the extra is not installed, or nobody listens, nothing but the trace is missing (reliability, FA-30).
+    Where the extra is not installed, or nobody listens, nothing but the trace is missing.
     """
     if not chosen.traces:
         return _nothing

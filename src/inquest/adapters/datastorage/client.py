@@ -160,7 +160,7 @@ class DataStorageClient:
     # --- history ---------------------------------------------------------------------------------------
 
     async def history(self, target: TargetRef, spec_hash: str) -> History:
-        """Both tiers; `available` is False when the service did not answer, or not in full (datastorage, 12).
+        """Both tiers; `available` is False when the service did not answer, or not in full.
 
         Entries whose hash chain does not hold, or could not be checked, stand apart (10.5).
         """
@@ -187,7 +187,7 @@ class DataStorageClient:
         return await self._cluster() if self._profile.keeps_endings else ""
 
     async def endings(self, owner: str, playbooks: Sequence[str]) -> CaseEndings:
-        """How cases like a new one ended (behaviours, section 17); none in a cluster that is not known."""
+        """How cases like a new one ended; none in a cluster that is not known."""
         if not self._profile.keeps_endings:
             return CaseEndings(available=True)
         try:

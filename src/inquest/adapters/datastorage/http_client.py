@@ -1,4 +1,4 @@
-"""The box around a call: circuit, total time, at most one retry of a read, at most 8 MiB (datastorage, section 12)."""
+"""The box around a call: circuit, total time, at most one retry of a read, at most 8 MiB."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PATIENT: Final = CallTimeouts(read=30.0, write=60.0)
 
 
 class CircuitBreaker:
-    """Opens for 30 s after 5 failures in a row; then one caller may try (datastorage, 12)."""
+    """Opens for 30 s after 5 failures in a row; then one caller may try."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic

@@ -1,4 +1,4 @@
-"""The peer's form of a workflow, with our own text inside (datastorage, section 7.2). Pure."""
+"""The peer's form of a workflow, with our own text inside. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TEXT: TypeAdapter[str] = TypeAdapter(str)
 
 
 class NotExpressible(Invalid):
-    """The peer's form of a workflow cannot say what ours says (datastorage, 7.2)."""
+    """The peer's form of a workflow cannot say what ours says."""
 
     reason = "NotExpressible"
 

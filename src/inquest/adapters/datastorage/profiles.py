@@ -1,4 +1,4 @@
-"""What differs between the wires that are spoken; nothing else in the client asks which one it is (section 1)."""
+"""What differs between the wires that are spoken; nothing else in the client asks which one it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent: filters of a discovery, and the envelope of an audit event (datastorage, sections 10.1 and 12)."""
+"""What is sent: filters of a discovery, and the envelope of an audit event."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNKNOWN_ENVIRONMENT: Final = "unknown"
 
 
 def discovery_parameters(filters: CatalogueFilters) -> dict[str, str]:
-    """Every filter, always; values that are not on the wire are mapped (datastorage, 12)."""
+    """Every filter, always; values that are not on the wire are mapped."""
     priority = filters.priority.upper()
     return {
         "severity": SEVERITIES.get(filters.severity.lower(), "medium"),
@@ -67,7 +67,7 @@ def mark_of(event_type: str, data: Mapping[str, Any], at: datetime) -> Mark:
 
 
 def event_body(event: AuditEvent, now: datetime, cluster: str = "") -> dict[str, Any]:
-    """The envelope of section 10.1; what waited too long carries its own time in the payload."""
+    """The envelope of an event; what waited too long carries its own time in the payload."""
     stale = is_stale(event, now)
     when = event.at.astimezone(UTC).isoformat().replace("+00:00", "Z")
     note = {"details": f"happened at {when}"} if stale else {}

@@ -1,4 +1,4 @@
-"""What is read: answers parsed into frozen values, unknown members ignored (datastorage, sections 4, 7, 8 and 10)."""
+"""What is read: answers parsed into frozen values, unknown members ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two questions for a server of ours: whose token is this, and may they (datastorage, 3; resources, 11.1)."""
+"""Two questions for a server of ours: whose token is this, and may they."""
 
 from __future__ import annotations
 

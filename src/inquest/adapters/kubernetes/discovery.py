@@ -1,7 +1,7 @@
 """From the words people and models use to the kinds that the cluster serves.
 
 Read from the aggregated discovery documents, kept until a word is unknown, then read once more: a kind may have come
-since. Several versions of one group are no ambiguity, several groups are (pipeline, section 10).
+since. Several versions of one group are no ambiguity, several groups are.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ServedResource:
 
 
 def refuse_secrets(word: str) -> None:
-    """Refuse every spelling of Secrets before a request is made (reliability, section 9)."""
+    """Refuse every spelling of Secrets before a request is made."""
     pieces = re.split(r"[,/\s]+", word.strip().lower())
     if any(piece.split(".")[0] in SECRET_WORDS for piece in pieces):
         raise NeverRead(SECRET_HINT)

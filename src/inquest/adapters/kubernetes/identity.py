@@ -1,4 +1,4 @@
-"""Which cluster this is: the uid of its namespace kube-system (behaviours, section 17).
+"""Which cluster this is: the uid of its namespace kube-system.
 
 An operator that may not read that one is known by its own namespace, which it may (docs/decisions/0022).
 """

@@ -1,4 +1,4 @@
-"""One request to the API server, and what each answer means: the table of reliability, section 3.9, in one place.
+"""One request to the API server, and what each answer means, in one place.
 
 Reads are tried three times, writes once: whether a write whose answer was lost took place is for the caller to look
 up. (The HTTP library itself sends a GET or DELETE again when a kept connection breaks; both may be repeated.) A
@@ -387,7 +387,7 @@ class _foreign_errors:  # noqa: N801 - reads as a statement
 
 
 def _error(request: Request, reply: Reply) -> errors.InquestError:
-    """What an answer of 400 and above means (reliability, section 3.9)."""
+    """What an answer of 400 and above means."""
     status = _status(reply)
     what = f"{request.verb} {request.resource}"
     message = f"{what}: {status.get('message') or reply.text()[:500].strip() or reply.status}"

@@ -5,6 +5,6 @@
                                    ──► request ──► client ──► response
                                    ──► errors (what an error means, whether it is tried again)
 
-What is tried again, how often and after what wait is decided here and nowhere else (resources, section 14.2; the SDK's
-own retries are off). What is raised begins with the class of behaviours 12.4 (`ModelTimeout: …`), for log and message.
+What is tried again, how often and after what wait is decided here and nowhere else (the SDK's own retries are
+off). What is raised begins with the class of the fault (`ModelTimeout: …`), for log and message.
 """

@@ -15,7 +15,7 @@ from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts, is_loopb
 from inquest.errors import Misconfigured
 
 MOST_STREAMED: Final = 8 * 1024 * 1024
-"""Bytes of a stream, which tells each token in an event of some hundred; more is no answer (reliability, RV-14)."""
+"""Bytes of a stream, which tells each token in an event of some hundred; more is no answer."""
 MOST_WHOLE: Final = 2 * 1024 * 1024
 """Bytes of an answer that comes in one piece, and is decoded in one."""
 MOST_COMPRESSED: Final = 64 * 1024

@@ -41,7 +41,7 @@ class ModelEndpoint:
     key: SecretStr = NOTHING
     azure_api_version: str = ""
     key_file: Path | None = None
-    """Beats `key`, and is read before every call, so that a rotated key needs no restart (reliability, section 12)."""
+    """Beats `key`, and is read before every call, so that a rotated key needs no restart."""
     ca_bundle: Path | None = None
     """The only authorities that this endpoint is believed with; None: those of the system."""
     proxy: SecretStr = NOTHING

@@ -1,4 +1,4 @@
-"""What went wrong: the class of an error, and whether the same call may succeed later (behaviours, section 12.4).
+"""What went wrong: the class of an error, and whether the same call may succeed later.
 
 A fault is decided by the first rule that holds. Vendors word the same thing in their own ways, so some rules read
 words; those are looked for only under the statuses in which they are known to mean it.
@@ -187,7 +187,7 @@ RULES: Final[tuple[tuple[Callable[[EndpointMessage], bool], str, bool], ...]] = 
     (_bad_request, "ModelRejected", False),
     (_status(408, 504), "ModelTimeout", True),
 )
-"""The first that holds; none: `ModelUnreachable`, transient, as any other status is (resources, section 14.2)."""
+"""The first that holds; none: `ModelUnreachable`, transient, as any other status is."""
 
 
 def _sorted(said: EndpointMessage, text: str, after: float | None) -> EndpointFault:

@@ -1,7 +1,7 @@
 """Who may call an endpoint, and when: one limiter for each endpoint, shared by all cases of the process.
 
 An endpoint that says "too much" is left with a single place; every answer gives one back. So a crowd that has waited
-for the same moment does not come back as a crowd (reliability, FA-11).
+for the same moment does not come back as a crowd.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, NotF
 
 MOST_BYTES: Final = 8 * 1024 * 1024
 LARGE_BYTES: Final = 256 * 1024
-"""More than that is parsed in a thread (reliability, section 15.2)."""
+"""More than that is parsed in a thread."""
 TRIES: Final = 2
 PASSING: Final = frozenset({502, 503, 504})
 MOST_WORDS: Final = 500

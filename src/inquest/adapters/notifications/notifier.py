@@ -1,7 +1,7 @@
 """Kubernetes Events, and notices to every receiver. Nothing here may raise: telling people never changes a phase.
 
 Events are aggregated as client-go does it: a repeat raises the count of the Event that is there, and many texts for one
-reason share one Event (resources, section 2.4). Notices are told once for each key (resources, section 13).
+reason share one Event. Notices are told once for each key.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A receiver that no route names gets every notice; one that routes name gets what any of them matches. Nothing is lost
 by a route that was forgotten. Where the signal's target and that of the root cause belong to different owners, a notice
-is about both, and a route that matches either matches it (resources, section 13).
+is about both, and a route that matches either matches it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether an OPA that somebody else runs rules with the text that was mounted for it (resources, section 5.5).
+"""Whether an OPA that somebody else runs rules with the text that was mounted for it.
 
 OPA itself keeps its last good policy when a watched file becomes a broken one, and writes a line into its own log.
 Whoever changed the ConfigMap looks elsewhere.

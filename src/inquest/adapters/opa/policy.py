@@ -1,4 +1,4 @@
-"""OPA: asking it, and running it where nobody else does (resources, sections 5.1, 5.5, 5.6).
+"""OPA: asking it, and running it where nobody else does.
 
 `OpaPolicy` is the port: one question, one answer, never an exception. It speaks through `opa-python-client`, whose
 asynchronous client has a deadline for each request; the deadline for the whole question is ours.

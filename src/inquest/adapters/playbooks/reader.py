@@ -1,4 +1,4 @@
-"""Playbooks out of files: those that ship with the product, and a folder of the user's own (behaviours, section 5.1).
+"""Playbooks out of files: those that ship with the product, and a folder of the user's own.
 
 A file that cannot be used is named, with the line where that is known, and left out; the others are taken.
 """

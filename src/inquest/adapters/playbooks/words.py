@@ -1,4 +1,4 @@
-"""The words that a trigger can meet: one that hits none of them can never fire (behaviours, section 5.2)."""
+"""The words that a trigger can meet: one that hits none of them can never fire."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _POD: Final = (
     "Init:1/2",
 )
 STATUSES: Final = (*_CONTAINER, *_POD, *(f"Init:{word}" for word in _CONTAINER))
-"""Every STATUS word that behaviours, section 6.2, can give."""
+"""Every STATUS word that a pod can have."""
 
 TERMINATIONS: Final = ("OOMKilled", "Error", "ContainerCannotRun", "StartError", "DeadlineExceeded", "Evicted")
 

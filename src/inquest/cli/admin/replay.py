@@ -1,4 +1,4 @@
-"""`inquest replay`: recorded cases in, one line of JSON or a few lines of text for each out (cases, section 4)."""
+"""`inquest replay`: recorded cases in, one line of JSON or a few lines of text for each out."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _json_line(result: Result) -> str:
 
 
 def line_of(result: Result) -> dict[str, Any]:
-    """The object of one case, as section 4 has it."""
+    """The object of one case."""
     case, taken = result.case, result.case.first(facts.SnapshotTaken)
     line = {
         "case": result.recorded.name,

@@ -1,4 +1,4 @@
-"""The approval request of a case: made once, judged anew at every look, used once (resources, section 6)."""
+"""The approval request of a case: made once, judged anew at every look, used once."""
 
 from __future__ import annotations
 

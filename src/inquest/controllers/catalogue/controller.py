@@ -1,7 +1,7 @@
 """The catalogue: ActionTypes and RemediationWorkflows are its source of truth, DataStorage is told.
 
 Level-triggered: what DataStorage holds and no resource carries any more is disabled at the next sync; a failed or
-partial list disables nothing (resources, section 7.3).
+partial list disables nothing.
 """
 
 from __future__ import annotations

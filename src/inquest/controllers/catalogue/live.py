@@ -183,7 +183,7 @@ def content_of(found: RemediationWorkflow) -> str:
 
 
 def content_hash(content: str) -> str:
-    """As the catalogue computes it (datastorage, section 7.4)."""
+    """As the catalogue computes it."""
     return sha256(content.encode()).hexdigest()
 
 

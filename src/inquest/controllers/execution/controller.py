@@ -1,7 +1,7 @@
 """One run of one workflow: lock the target by the Job's name, watch it, look whether it helped.
 
 An execution whose uid is not in its case's journal is not run. Everything may run twice: the Job has one name, and who
-finds it there looks whose it is (resources, section 8).
+finds it there looks whose it is.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ CASE_POLL: Final = timedelta(seconds=2)
 BUSY_POLL: Final = timedelta(seconds=30)
 MAX_BLOCKED: Final = timedelta(hours=1)
 OVERDUE: Final = timedelta(seconds=30)
-"""After the deadline the assessment ends, whatever can be read (resources, section 14.1)."""
+"""After the deadline the assessment ends, whatever can be read."""
 _UNRUN: Final = (None, ExecutionPhase.PENDING, ExecutionPhase.BLOCKED)
 _UNBLOCKED: Final[Mapping[str, None]] = {"blocked_by": None, "blocked_until": None}
 
@@ -124,7 +124,7 @@ class ExecutionController:
     # --- Pending, Blocked --------------------------------------------------------------------------------------
 
     async def _start(self, found: WorkflowExecution, now: datetime) -> StatusUpdate:
-        """Begin, or wake from a hold: everything is asked anew, because the world went on (resources, 8.2, 9.4)."""
+        """Begin, or wake from a hold: everything is asked anew, because the world went on."""
         inv = await self._investigation(found)
         facts = await self._facts(inv) if inv is not None else ()
         if inv is not None and _is_awaited(found, inv, facts):
@@ -217,7 +217,7 @@ class ExecutionController:
         return StatusUpdate(changes, verdicts, again=JOB_POLL)
 
     async def _before(self, found: WorkflowExecution, now: datetime) -> HealthBefore:
-        """How the target fared right before the run: an undo is due where it fares worse afterwards (resources, 8.2).
+        """How the target fared right before the run: an undo is due where it fares worse afterwards.
 
         What cannot be read is not known, and holds nothing up.
         """
@@ -509,7 +509,7 @@ class ExecutionController:
 
 
 def _is_too_old(found: WorkflowExecution, now: datetime) -> bool:
-    """A Blocked execution waits an hour at the most, from when it was blocked (resources, section 14.1)."""
+    """A Blocked execution waits an hour at the most, from when it was blocked."""
     if found.status.phase is not ExecutionPhase.BLOCKED:
         return False
     held = (one for one in found.status.conditions if one.type == "TargetLocked" and one.status == "False")

@@ -1,4 +1,4 @@
-"""Who works on a case: a compare-and-swap with an epoch on the Investigation (reliability, sections 3.3 and 3.4).
+"""Who works on a case: a compare-and-swap with an epoch on the Investigation.
 
 The same patch that takes a case raises `attempts`, before one byte of work, so that a case which kills the process
 stops being tried. No clock of another machine is compared with ours.
@@ -84,7 +84,7 @@ class Ownership:
         return await self._last_epoch(found.uid) < owner.epoch
 
     async def _tried_alone(self, found: Investigation, epoch: int) -> bool:
-        """One suspect at a time, or all that are in hand are blamed for the one that kills (reliability, FA-20)."""
+        """One suspect at a time, or all that are in hand are blamed for the one that kills."""
         now, before = self.ports.clock.monotonic(), self._probation
         if before is not None and before.case.uid != found.uid and not await self._is_cleared(before, now):
             return False

@@ -1,4 +1,4 @@
-"""One investigation at a time: observe, decide, perform, record (reliability, section 3.5).
+"""One investigation at a time: observe, decide, perform, record.
 
 `decide` is `story.steps.next_step`; what it names is performed here by one port call, written into the journal, and
 only then used. Right before anything with consequences the case is fenced and the world is read anew.
@@ -129,7 +129,7 @@ A slot fences off who owns the case no more, and a person's stop rings at once; 
 MAX_STARTS_WITHOUT_SLOT: Final = 3
 MAX_LOSSES: Final = 5
 MAX_FAULTS: Final = 3
-"""Tries of one step that end in an error that nobody foresaw (behaviours, section 12.4)."""
+"""Tries of one step that end in an error that nobody foresaw."""
 UNUSABLE: Final = {
     ApprovalStanding.WAIT: ("PolicyMissing", "the admission policies are not in place"),
     ApprovalStanding.UNREAD: ("RemediationBlocked", "the target or the workflow cannot be read"),
@@ -313,7 +313,7 @@ class InvestigationController:
 
     async def _take_steps(self, work: CaseWork) -> timedelta | None:
         if work.investigation.status.phase is None:
-            # Whoever watches sees that it is in hand before the work begins (resources, section 3.5).
+            # Whoever watches sees that it is in hand before the work begins.
             await self._publish(work)
         while work.case.closed is None:
             self.ports.must_hold()
@@ -362,7 +362,7 @@ class InvestigationController:
         return timedelta(0)
 
     def _lost(self, work: CaseWork) -> outcome.Conclusion | None:
-        """A case that kills the process is not tried for ever (reliability, section 3.4)."""
+        """A case that kills the process is not tried for ever."""
         attempts = work.investigation.status.attempts or 0
         barren = min(work.claim.author.epoch - work.journal.epoch, attempts)
         if work.case.phase in ACTIVE and barren > MAX_STARTS_WITHOUT_SLOT:
@@ -599,7 +599,7 @@ class InvestigationController:
         return replace(fact, next_allowed=await self._next_allowed(work, fact))
 
     async def _next_allowed(self, work: CaseWork, fact: Closed) -> datetime | None:
-        """When this fingerprint may have another case (resources, section 9.3)."""
+        """When this fingerprint may have another case."""
         ended = EndedCase(
             phase=fact.verdict.phase,
             ended_at=fact.at,
@@ -785,7 +785,7 @@ class InvestigationController:
         return Investigation.from_object(written) if written is not None else inv
 
     async def _close_books(self, inv: Investigation) -> timedelta | None:
-        """The Lease goes, the records go out, the slots go (reliability, section 3.8)."""
+        """The Lease goes, the records go out, the slots go."""
         for lease in await self.ports.status.list(
             LEASE, self.ports.namespace, labels=f"{INVESTIGATION_LABEL}={label_value(inv.name)}"
         ):
@@ -817,7 +817,7 @@ class InvestigationController:
         return NOTICE_LOOK if is_telling(latest.status.notices) else None
 
     async def _ring_for_held(self, inv: Investigation) -> None:
-        """A person has looked at it: what waits for that is looked at now (resources, section 9.1, row 10)."""
+        """A person has looked at it: what waits for that is looked at now."""
         for found in parse_objects(Signal, await self.ports.status.list(SIGNAL)):
             if found.status.phase is SignalPhase.BLOCKED and found.status.fingerprint == inv.status.fingerprint:
                 self.ports.offer(SIGNAL, found.namespace, found.name, found.uid)
@@ -898,7 +898,7 @@ def _troubled(work: CaseWork) -> dict[str, ConditionValue]:
 
 
 def _effect(found: WorkflowExecution) -> endings.VerifiedEffect:
-    """How an ended assessment resolves the case (resources, section 12.4)."""
+    """How an ended assessment resolves the case."""
     seen = found.status.effectiveness
     if seen is None or seen.reason is None:
         return endings.VerifiedEffect(Resolution.NOT_VERIFIED, None, None)

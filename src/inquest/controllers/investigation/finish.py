@@ -1,4 +1,4 @@
-"""What is kept of an ended case: its records in DataStorage, then its slots may go (reliability, section 3.8)."""
+"""What is kept of an ended case: its records in DataStorage, then its slots may go."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Archive:
                 log.exception("journal not archived", investigation=inv.name, fault=str(error))
                 return None
             except (NeedsPerson, DefiniteAnswer) as error:
-                # One word stands for both (resources, 3.6); the text tells a refusal from a service that is away.
+                # One word stands for both; the text tells a refusal from a service that is away.
                 log.warning("case not stored", investigation=inv.name, fault=str(error))
                 await self._told(inv, false("DataStorageUnavailable", str(error)))
                 await last(inv)

@@ -192,7 +192,7 @@ class Inquiries:
             return await self._given_up(work, error)
 
     async def _answer(self, model: Model, move: AskModel) -> ModelReply:
-        """A conversation that is too long is asked once more in its shorter form (behaviours, section 10.3)."""
+        """A conversation that is too long is asked once more in its shorter form."""
         try:
             return move.stamp(await model.ask(await self.ports.redacted(move.request)))
         except ContextOverflow:
@@ -275,7 +275,7 @@ class Inquiries:
 
 
 def _log_brief(work: CaseWork) -> None:
-    """What the gate chose, and why (behaviours, section 7)."""
+    """What the gate chose, and why."""
     briefed = work.case.first(facts.Prepared)
     if briefed is not None:
         said = {"included": bool(briefed.brief.sufficiency), "reason": briefed.brief.doubt}

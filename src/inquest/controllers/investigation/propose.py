@@ -30,7 +30,7 @@ from inquest.ports.kubernetes import Json
 from inquest.ports.process import Redactor
 
 MAX_LISTED = 1000
-"""Workflows of one action type that are walked through (datastorage, section 12)."""
+"""Workflows of one action type that are walked through."""
 PAGE = 100
 
 
@@ -48,7 +48,7 @@ class Proposals:
     ports: ControllerPorts
 
     async def choose(self, case: Case, filters: CatalogueFilters) -> facts.Fact:
-        """The choice of code for the first finding (resources, 4.1, N12)."""
+        """The choice of code for the first finding."""
         now = await self.ports.now()
         if not case.findings:
             return facts.NothingSelected("no detector found anything", now)
@@ -80,7 +80,7 @@ class Proposals:
         number: int,
         cautions: tuple[CaseWarning, ...] = (),
     ) -> facts.SelectionTried:
-        """Look a choice up by its id and hold it against the catalogue (pipeline, section 8.1)."""
+        """Look a choice up by its id and hold it against the catalogue."""
         record = await self._record(reply.choice.workflow_id, filters) if reply.choice else None
         validation = selection.validate_selection(reply.choice, record, kind)
         if record is not None and not _is_ours(record):

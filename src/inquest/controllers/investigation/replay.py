@@ -1,4 +1,4 @@
-"""A recorded case from the snapshot to the choice of a workflow, by the same steps as a live one (cases, section 4).
+"""A recorded case from the snapshot to the choice of a workflow, by the same steps as a live one.
 
 Triage comes before it and is not part of it; it ends where policy would be asked. Nothing is written down: the case is
 in this process alone.

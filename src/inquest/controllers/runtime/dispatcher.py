@@ -1,4 +1,4 @@
-"""Who is looked at next: keys, lanes, due times, back-off (reliability, sections 3.5 and 3.6).
+"""Who is looked at next: keys, lanes, due times, back-off.
 
 A key says which object deserves a look and nothing else; the handler reads the object itself. Each lane has its own
 workers, so that a long investigation never delays an approval. A key is worked on by one task at a time; one that is
@@ -156,7 +156,7 @@ class Dispatcher:
         return self._loop_task is not None and not self._loop_task.done()
 
     def oldest(self) -> float:
-        """Seconds that the oldest due key has waited for a worker (reliability, section 3.7)."""
+        """Seconds that the oldest due key has waited for a worker."""
         now = self._clock.monotonic()
         return max((now - entry.since for entry in self._entries.values() if entry.ready), default=0.0)
 

@@ -24,7 +24,7 @@ Pages = Callable[[ResourceKind, str], AsyncIterator[tuple[Json, ...]]]
 
 
 class Resync:
-    """The net under the watch: lists each kind, offers what is there, forgets what is gone (section 3.6).
+    """The net under the watch: lists each kind, offers what is there, forgets what is gone.
 
     Only keys are kept of a page, so that a list of any length costs the memory of one page.
     """

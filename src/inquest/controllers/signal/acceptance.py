@@ -2,7 +2,7 @@
 
 A Signal takes a place when it is accepted. The place is free again when its case has nothing to do at once (it has
 ended, or waits for a person or a run), and after a minute at the latest. A Signal that finds no place is Blocked until
-its turn, and is called before that where one becomes free (resources, section 9.1, row 14).
+its turn, and is called before that where one becomes free.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from inquest.core.signals.triage_input import TriageDecision
 
 
 def recommendation(inv: Investigation, now: datetime) -> Recommendation:
-    """What a person should do, from the ended Investigation (resources, section 2.2)."""
+    """What a person should do, from the ended Investigation."""
     status = inv.status
     cause = status.root_cause.summary if status.root_cause else None
     remediated = status.resolution is Resolution.REMEDIATED

@@ -1,6 +1,6 @@
 """From a Signal to a case: observe, triage, open the case once, tell.
 
-The case Lease is created before the Investigation: who creates it opens the case (reliability, section 4). Both names
+The case Lease is created before the Investigation: who creates it opens the case. Both names
 follow from the Signal, so that doing it twice does it once.
 """
 
@@ -159,7 +159,7 @@ class SignalController:
     # --- events that are not seen any more ------------------------------------------------------------------
 
     async def _has_gone_quiet(self, found: Signal) -> bool:
-        """An event does not say that it is over: silence does, and a target that is healthy (resources, 11.4)."""
+        """An event does not say that it is over: silence does, and a target that is healthy."""
         now = await self.ports.now()
         quiet = self._quiet_from(found)
         if quiet is None or quiet > now or _rest(found, now):

@@ -1,4 +1,4 @@
-"""What a person should do about an accepted Signal while its case is still open (behaviours, section 14).
+"""What a person should do about an accepted Signal while its case is still open.
 
 A look of its own, so that a slow model holds no intake up. Equal questions share one call and one answer; what failed
 is not remembered, and the Signal is none the worse for it.

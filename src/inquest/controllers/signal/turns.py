@@ -1,7 +1,7 @@
 """Whose turn it is when there are more Signals than may be accepted: the most severe first, then who came first.
 
 Signals that the rate holds back wake when their turn is due and not all of them at the next free slot: of ten thousand
-that wake each minute, all but thirty would be read, refused and written anew (resources, section 9.1, row 14).
+that wake each minute, all but thirty would be read, refused and written anew.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Case:
 
     @property
     def fingerprint(self) -> str:
-        """Identity of the case, once the root owner of its target is known (resources, section 1.4)."""
+        """Identity of the case, once the root owner of its target is known."""
         resolved = self.first(ContextResolved)
         return fingerprint_of_signal(self.opened.spec.signal, resolved.context.root) if resolved else ""
 
@@ -172,7 +172,7 @@ def resolved_of(case: Case) -> facts.ContextResolved:
         raise AssertionError("the context is resolved before it is needed")
     if set(newest.context.labels.failed_detections) < set(ALL_DETECTIONS):
         return newest
-    # Nothing at all was detected around it: what was detected at first stays (pipeline, section 9).
+    # Nothing at all was detected around it: what was detected at first stays.
     kept = replace(newest.context, labels=first.context.labels, quota=first.context.quota)
     return replace(newest, context=kept)
 
@@ -192,7 +192,7 @@ def context_of(case: Case) -> ResourceContext:
 
 
 def choices_of(case: Case) -> tuple[str, ...]:
-    """`group/version` texts of which one must be named for the target of the diagnosis (pipeline, section 10)."""
+    """`group/version` texts of which one must be named for the target of the diagnosis."""
     looked = _looked_up(case)
     return looked[0].context.choices if looked else _doubts(case)
 

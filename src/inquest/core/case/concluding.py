@@ -51,7 +51,7 @@ def conclude_case(
 
 
 def _is_to_be_looked_at(case: Case, view: Observed, merged: MergedResult) -> bool:
-    """The word alone ends nothing, and what was read before the inquiry is not how things are now (pipeline, 5.3)."""
+    """The word alone ends nothing, and what was read before the inquiry is not how things are now."""
     if not merged.resolved or merged.workflow is not None or case.last(facts.TargetRechecked) is not None:
         return False
     return bool(case.opened.pinned.model) or view.now - snapshot_of(case).snapshot.taken_at > FRESH
@@ -73,7 +73,7 @@ def merged_of(case: Case, reply: SelectionVerdict | None, cautions: Cautions = (
 
 
 def is_for_a_person(case: Case, reply: SelectionVerdict) -> bool:
-    """Whether the replies alone ask for review: then nothing is asked again (pipeline, 8.1)."""
+    """Whether the replies alone ask for review: then nothing is asked again."""
     merged = merge_results(diagnosis_of(case), reply)
     return merged.needs_review or bool(merged.review_reason) or merged.outcome in ("inconclusive", "insufficient_data")
 
@@ -135,7 +135,7 @@ def seen_again(case: Case, taken: facts.SnapshotTaken, at: datetime) -> facts.Ta
 
 
 def suspected(case: Case) -> tuple[CaseWarning, ...]:
-    """Evidence that reads like an order to a model: people and the policy see it (pipeline, section 18)."""
+    """Evidence that reads like an order to a model: people and the policy see it."""
     results = (result for fact in case.facts for result in results_in(fact))
     named = [result.evidence.id for result in results if result.suspect and result.evidence is not None]
     if not named:
@@ -146,7 +146,7 @@ def suspected(case: Case) -> tuple[CaseWarning, ...]:
 
 
 def spent_budgets(case: Case) -> tuple[CaseWarning, ...]:
-    """A warning for each invocation whose verdict was asked for because a budget was spent (pipeline, 5.5)."""
+    """A warning for each invocation whose verdict was asked for because a budget was spent."""
     turns, told = case.all(facts.RcaReplied), {warning.code for warning in diagnosis_of(case).warnings}
     first, chosen = turns[-1].reply.reserved if turns else "", case.all(facts.SelectionReplied)
     words = (

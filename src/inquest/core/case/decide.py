@@ -55,7 +55,7 @@ def _cancelled(case: Case) -> outcome.Conclusion:
 
 
 def _is_spent(case: Case, view: Observed) -> bool:
-    """The one budget is what may be used up to the ruling (resources, section 14.1)."""
+    """The one budget is what may be used up to the ruling."""
     if case.phase not in facts.SHARES or case.last(facts.PolicyRuled) is not None:
         return False
     return view.now - case.opened.at > case.opened.pinned.timeout

@@ -1,4 +1,4 @@
-"""How a case ends after the inquiry: ruling, guards, people, the run, its verification (resources, 5.4 to 12.4)."""
+"""How a case ends after the inquiry: ruling, guards, people, the run, its verification."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def after_ruling(selected: Conclusion, ruling: Ruling, following: AfterRuling) -
 
 
 def no_workflow_selected() -> Conclusion:
-    """Analyzing without a workflow: the policy is not asked (resources, section 5.1)."""
+    """Analyzing without a workflow: the policy is not asked."""
     return Conclusion(
         Phase.FAILED,
         "There is no workflow to rule on",
@@ -71,7 +71,7 @@ def no_workflow_selected() -> Conclusion:
 
 
 def out_of_scope(namespace: str, target: TargetRef) -> Conclusion:
-    """A case outside the operator's namespace named something outside its own (reliability, section 12, tenancy)."""
+    """A case outside the operator's namespace named something outside its own."""
     where = f" in {target.namespace}" if target.namespace else ", which is in no namespace"
     return Conclusion(
         Phase.FAILED,
@@ -102,7 +102,7 @@ def signal_resolved(
 
 
 def end_halted(selected: Conclusion, halt: GuardResult) -> Conclusion:
-    """A guard ended the case right before the execution (resources, section 9.4)."""
+    """A guard ended the case right before the execution."""
     why = "RemediationBlocked" if halt.reason is Reason.REMEDIATION_BLOCKED else "NotApplicable"
     return replace(
         selected,
@@ -132,7 +132,7 @@ _VOID_WORDS: Final = {
 
 
 def not_approved(selected: Conclusion, state: ApprovalState, message: str, void: VoidReason | None) -> Conclusion:
-    """Rejected, expired or void (resources, section 6.3)."""
+    """Rejected, expired or void."""
     if void is VoidReason.SIGNAL_RESOLVED:
         return signal_resolved(selected, "The Signal was resolved while the request waited")
     return replace(
@@ -151,7 +151,7 @@ def execution_gone(selected: Conclusion) -> Conclusion:
 
 
 def execution_failed(selected: Conclusion, message: str, *, ran: bool) -> Conclusion:
-    """The Job failed; where its code ran the cluster may be half changed (resources, section 8.5)."""
+    """The Job failed; where its code ran the cluster may be half changed."""
     return replace(
         selected,
         phase=Phase.FAILED,
@@ -165,12 +165,12 @@ def execution_failed(selected: Conclusion, message: str, *, ran: bool) -> Conclu
 
 
 def execution_timed_out(selected: Conclusion, message: str, *, ran: bool) -> Conclusion:
-    """The Job had no answer in the time of its workflow, and is stopped (resources, section 14.1)."""
+    """The Job had no answer in the time of its workflow, and is stopped."""
     return replace(execution_failed(selected, message, ran=ran), reason=Reason.TIMED_OUT)
 
 
 def end_verified(selected: Conclusion, effect: VerifiedEffect) -> Conclusion:
-    """The run was looked at to its end (resources, section 12.4)."""
+    """The run was looked at to its end."""
     word = "NotApplicable" if effect.rolled_back else "Disabled"
     helped = effect.resolution is not Resolution.INEFFECTIVE
     assessed = (TRUE, str(effect.reason)) if effect.reason else (FALSE, word)
@@ -187,7 +187,7 @@ def end_verified(selected: Conclusion, effect: VerifiedEffect) -> Conclusion:
 
 
 def taken_back(selected: Conclusion, message: str) -> Conclusion:
-    """The run failed half way and its undo has taken back what it had done (resources, section 8.5)."""
+    """The run failed half way and its undo has taken back what it had done."""
     undone = end_verified(selected, VerifiedEffect(Resolution.INCONCLUSIVE, None, None, rolled_back=True))
     said = f"The workflow failed and was taken back by its undo workflow: {message}"
     return replace(undone, message=said, conditions={**ANALYSED, "Executed": (FALSE, "JobFailed"), **UNASSESSED})
@@ -247,13 +247,13 @@ _UNTOLD: Final = {
 
 
 def stopped_running() -> Conclusion:
-    """Cancelled while the Job runs: it goes, and how far it came is not taken back (behaviours, section 14.3)."""
+    """Cancelled while the Job runs: it goes, and how far it came is not taken back."""
     said = "Cancelled while the workflow ran: its Job is deleted, and what it had done until then stays"
     return replace(end_cancelled(), message=said)
 
 
 def stopped_waiting(selected: Conclusion) -> Conclusion:
-    """Cancelled while verifying: the change has been made, so the word Cancelled would hide it (resources, 3.5)."""
+    """Cancelled while verifying: the change has been made, so the word Cancelled would hide it."""
     return _unverified(selected, "Verification was cancelled; the change stays")
 
 

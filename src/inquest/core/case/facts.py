@@ -1,4 +1,4 @@
-"""What can happen to a case, one class for each fact; the journal is the list of them (resources, section 3.5)."""
+"""What can happen to a case, one class for each fact; the journal is the list of them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CaseOptions:
     """Runs of one workflow without effect, after which the history warns of it."""
 
     def limit(self, phase: Phase) -> timedelta:
-        """Share of the one budget that a phase may use up to its end (resources, section 14.1)."""
+        """Share of the one budget that a phase may use up to its end."""
         return self.timeout * SHARES[phase]
 
 

@@ -76,7 +76,7 @@ SPENT: Final[Mapping[str, str]] = {
     BudgetSpent.CONTEXT: "The model cannot read more than it has read already",
     BudgetSpent.STAGNATION: "The model asked for what it knew already, again and again",
 }
-"""What a partial answer is marked with (behaviours, section 12.3)."""
+"""What a partial answer is marked with."""
 
 
 def step_pending(case: Case, view: Observed) -> Step:
@@ -133,7 +133,7 @@ def _inquire(case: Case, view: Observed) -> Step:
     if not isinstance(move, Concluded):
         return step_of_move(Invocation.RCA, move)
     if not move.asked:
-        # No answer at all: not even the last question could be asked (resources, section 14.1).
+        # No answer at all: not even the last question could be asked.
         late = endings.timed_out(Phase.INVESTIGATING)
         return RecordFact(facts.Closed(late, view.now, timeout_phase=Phase.INVESTIGATING))
     return RecordFact(facts.Diagnosed(_marked(_diagnosed(case, move), move.spent), view.now))

@@ -18,14 +18,14 @@ from inquest.core.selection.selection import WORKFLOW_NOT_FOUND, SelectionAttemp
 CONFIDENCE_GATE: Final = 0.7
 """Least confidence of the workflow itself; pinned when a case opens, and no setting moves it."""
 RESOLVED_GATE: Final = 0.7
-"""Least overall confidence of a resolved problem (pipeline, 5.3); no setting moves it."""
+"""Least overall confidence of a resolved problem; no setting moves it."""
 FLOOR: Final = 0.8
-"""Least overall confidence of "nobody should act" (pipeline, 5.2)."""
+"""Least overall confidence of "nobody should act"."""
 
 
 @dataclass(frozen=True)
 class MergedResult:
-    """Both invocations in one; `rca` stays what invocation 1 said (pipeline, 2.7)."""
+    """Both invocations in one; `rca` stays what invocation 1 said."""
 
     rca: Diagnosis
     summary: str = ""
@@ -37,7 +37,7 @@ class MergedResult:
     """The model's word, in snake_case."""
     actionable: bool | None = None
     target: TargetRef | None = None
-    """What invocation 2 named; section 9 of the pipeline makes the final one of it."""
+    """What invocation 2 named; the final one is made of it."""
     workflow: WorkflowChoice | None = None
     alternatives: tuple[WorkflowChoice, ...] = ()
     rationale: str = ""
@@ -59,7 +59,7 @@ class MergedResult:
 
     @property
     def resolved(self) -> bool:
-        """N2, or its warning (resources, 4.2)."""
+        """N2, or its warning."""
         return self.outcome == "problem_resolved" or any("problem self-resolved" in text for text in self.texts)
 
     @property
@@ -193,7 +193,7 @@ def _not_actionable_floor(merged: MergedResult, seen: SelectionFacts) -> MergedR
 
 
 def _still_active(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
-    """A finding that is still active blocks a resolved word (pipeline, 5.3)."""
+    """A finding that is still active blocks a resolved word."""
     if not merged.resolved or not seen.active_findings:
         return merged
     text = f"Human review recommended, still active: {'; '.join(seen.active_findings)}"
@@ -206,7 +206,7 @@ def _asked_by_the_model(merged: MergedResult, seen: SelectionFacts) -> MergedRes
 
 
 def _unknown_cleared(merged: MergedResult, seen: SelectionFacts) -> MergedResult:
-    """A review that is asked for starts no correction; an id that nobody knows goes, by name (pipeline, 8.1)."""
+    """A review that is asked for starts no correction; an id that nobody knows goes, by name."""
     last = seen.attempts[-1] if seen.attempts else None
     if not merged.needs_review or last is None or last.reason != WORKFLOW_NOT_FOUND:
         return merged

@@ -1,4 +1,4 @@
-"""The end of a case: the nine outcomes, decided from the merged result (pipeline, sections 4, 5; resources, section 4).
+"""The end of a case: the nine outcomes, decided from the merged result.
 
 A list of small rules applies from top to bottom; the first review reason that is set stands.
 """
@@ -15,7 +15,7 @@ from inquest.core.case.merging import OTHER, RESOLVED_GATE, MergedResult, Select
 MAX_MESSAGE: Final = 1024
 
 
-# --- decide (resources, 4.3) -------------------------------------------------------------------------
+# --- decide -------------------------------------------------------------------------
 
 
 Conditions = Mapping[str, tuple[str, str]]
@@ -184,7 +184,7 @@ DECISIONS: Final[tuple[tuple[Test, Make], ...]] = (
 """D1 to D7; first match wins."""
 
 
-# --- conditions (resources, 3.6 and 4.5) -------------------------------------------------------------
+# --- conditions -------------------------------------------------------------
 
 
 TRUE: Final = "True"
@@ -228,7 +228,7 @@ def _target_condition(merged: MergedResult, seen: SelectionFacts) -> tuple[str, 
     return FALSE, "NotFound" if seen.unverified_why.startswith("NotFound") else "NotResolved"
 
 
-# --- messages (resources, 4.5) -----------------------------------------------------------------------
+# --- messages -----------------------------------------------------------------------
 
 
 Say = Callable[[MergedResult, SelectionFacts], str]

@@ -44,12 +44,12 @@ def step_analyzing(case: Case, view: Observed) -> Step:
         return RecordFact(facts.Closed(endings.after_ruling(selected.verdict, ruled.ruling, following), view.now))
     if view.frozen:
         return Wait(view.now + LOOK)
-    # Nobody is asked about what would be refused anyway (behaviours, section 15.5).
+    # Nobody is asked about what would be refused anyway.
     return _unless_halted(case, view, RequestApproval() if following.phase is Phase.AWAITING_APPROVAL else Execute())
 
 
 def question_of(case: Case, selected: facts.Proposed) -> PolicyInput:
-    """All that the policy may look at (resources, section 5.2); the threshold is added where it is asked."""
+    """All that the policy may look at; the threshold is added where it is asked."""
     signal, resolved, diagnosis = signal_of(case), resolved_of(case), diagnosis_of(case)
     proposal, merged = selected.proposal, selected.verdict.merged
     pin = proposal.pin
@@ -108,7 +108,7 @@ def step_awaiting(case: Case, view: Observed) -> Step:
 
 
 def _use(case: Case, view: Observed) -> Step:
-    """An approval counts at the moment of use: right, proposal and target are asked anew (reliability, section 11)."""
+    """An approval counts at the moment of use: right, proposal and target are asked anew."""
     stand = view.stand or ApprovalCheck(ApprovalStanding.VOIDED, "the decided request is gone")
     is_halted = view.halt is not None and view.halt.phase is not None
     if is_halted or stand.standing is ApprovalStanding.STANDS:
@@ -135,7 +135,7 @@ def _look_at_request(case: Case, view: Observed) -> Step:
 
 
 def _until_answered(case: Case, view: Observed) -> Step:
-    """Silence is told once, when a good part of the time is gone (resources, section 6.3)."""
+    """Silence is told once, when a good part of the time is gone."""
     asked = case.last(facts.ApprovalRequested)
     due = asked.escalates_at if asked is not None and case.last(facts.ApprovalEscalated) is None else None
     if due is None:
@@ -210,7 +210,7 @@ _UNKNOWN: Final = endings.VerifiedEffect(Resolution.INCONCLUSIVE, None, None)
 
 
 def _undo_is_due(case: Case, seen: ObservedExecution, *, failed: bool) -> bool:
-    """By the rule of the workflow that was ruled on, and only where its undo was pinned then (resources, 8.2)."""
+    """By the rule of the workflow that was ruled on, and only where its undo was pinned then."""
     selected = case.last(facts.Proposed)
     undoing = selected.proposal.undoing if selected else None
     drifted = seen.done is not None and seen.done.reason in _NOT_OURS

@@ -20,7 +20,7 @@ from inquest.core.remediation.policy import PolicyInput
 from inquest.core.selection.catalogue import CatalogueFilters
 
 LOOK: Final = timedelta(seconds=30)
-"""How often an open approval request is looked at (resources, section 6.3)."""
+"""How often an open approval request is looked at."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The four streams inside Investigating: when they run, what they do next, what they came to (behaviours, 9.1).
+"""The four streams inside Investigating: when they run, what they do next, what they came to.
 
 They go in step: every round is one slot of the journal, and a crash costs one round.
 """

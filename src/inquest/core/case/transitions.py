@@ -1,6 +1,6 @@
 """Which fact leads from which phase to which: the table that moves a case.
 
-A fact that does not belong to the phase is refused, never ignored (resources, section 3.5). What comes next is decided
+A fact that does not belong to the phase is refused, never ignored. What comes next is decided
 in `decide`.
 """
 

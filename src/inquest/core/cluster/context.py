@@ -1,4 +1,4 @@
-"""What is known of a target beside the snapshot: owners, hashes, labels, quota (pipeline, section 13)."""
+"""What is known of a target beside the snapshot: owners, hashes, labels, quota."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ResourceContext:
     verified: bool = False
     deleted: bool = False
     failure: str = ""
-    """Set for a hard failure (pipeline, section 13.1): outcome 5 when the RCA's target is enriched again."""
+    """Set for a hard failure: outcome 5 when the RCA's target is enriched again."""
     target_pin: PinnedTarget | None = None
     """The target as read: uid, resourceVersion, spec hash, drift hash."""
     root_pin: PinnedTarget | None = None
@@ -69,7 +69,7 @@ class ResourceContext:
     warnings: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     """`group/version` texts of which one must be named: several groups serve the kind and none was said, or another
-    than the one that was said (pipeline, section 10)."""
+    than the one that was said."""
     rivals: tuple[str, ...] = ()
     """Those of the choices under which there is an object of this name, where there are several: which one is meant
     nobody has said, and the first was taken."""

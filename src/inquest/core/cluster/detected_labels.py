@@ -1,4 +1,4 @@
-"""What Inquest finds out about a target by itself: detected labels and quota (pipeline, section 15)."""
+"""What Inquest finds out about a target by itself: detected labels and quota."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def service_mesh(root: Json) -> ServiceMesh | None:
     return ServiceMesh.LINKERD if asked.get("linkerd.io/inject") == "enabled" else None
 
 
-# --- GitOps: the first row that hits wins (pipeline, section 15.2) -------------------------------------
+# --- GitOps: the first row that hits wins -------------------------------------
 
 
 _TRACKING: Final = "argocd.argoproj.io/tracking-id"
@@ -235,7 +235,7 @@ def _owning_tools(root: Json) -> Iterator[GitOpsTool]:
             yield _FLUX
 
 
-# --- quota and the sentence (pipeline, section 15.4) --------------------------------------------------
+# --- quota and the sentence --------------------------------------------------
 
 
 def quota_details(quotas: Iterable[Json]) -> dict[str, Quota]:

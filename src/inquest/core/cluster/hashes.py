@@ -1,4 +1,4 @@
-"""Hashes that say whether a target is still what it was (pipeline, section 14; resources, section 6.4).
+"""Hashes that say whether a target is still what it was.
 
 `spec_hash` is the key for history and equal to Kubernaut 1.4's byte for byte; `drift_hash` voids approvals.
 """

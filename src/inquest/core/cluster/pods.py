@@ -10,7 +10,7 @@ from inquest.core.evidence.evidence import Json
 
 
 def status_word(pod: Json) -> str:
-    """The word of the STATUS column (behaviours, section 6.2)."""
+    """The word of the STATUS column."""
     status = pod.get("status") or {}
     held = _init_word(pod)
     word = "" if is_true(status, "Initialized") else held

@@ -31,7 +31,7 @@ def annotations_of(found: Json | None) -> Mapping[str, str]:
 
 
 def selector_selects(selector: Json, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector takes these labels; an empty selector or no labels: no (pipeline, section 15.1)."""
+    """Whether a label selector takes these labels; an empty selector or no labels: no."""
     wanted: Mapping[str, str] = selector.get("matchLabels") or {}
     rules: Sequence[Json] = selector.get("matchExpressions") or ()
     if not labels or not (wanted or rules):

@@ -16,11 +16,11 @@ from inquest.core.diagnosis.categories import SYMPTOMS, UNKNOWN
 from inquest.core.evidence.evidence import Citation, Evidence, Finding
 
 NO_CLAIMS_CAP: Final = 0.5
-"""What claims of which none is supported leave of a figure (pipeline, section 7)."""
+"""What claims of which none is supported leave of a figure."""
 UNSUPPORTED_CAP: Final = 0.5
 CONTRADICTED_CAP: Final = 0.6
 PROSE_CONFIDENCE: Final = 0.5
-"""Of a cause that only prose names (behaviours, 13.1)."""
+"""Of a cause that only prose names."""
 HIGH_CERTAINTY: Final = 0.9
 """From here on a finding can contradict a model."""
 
@@ -65,7 +65,7 @@ class CheckedClaims:
     dropped: int = 0
     """Unsupported ones of a role that is not the root cause."""
     proven: bool = False
-    """A supported claim rests on an API fact: what execution needs (reliability, 10.1)."""
+    """A supported claim rests on an API fact: what execution needs."""
 
     @property
     def root_cause_unsupported(self) -> bool:

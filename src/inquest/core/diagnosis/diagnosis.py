@@ -1,7 +1,6 @@
 """The diagnosis of a case: causes in order, claims that were checked, and how sure it is.
 
-Two ways lead to it: a model's reply whose claims were checked, and, with no model, the findings of the detectors
-(pipeline, section 7; resources, 4.1, N12).
+Two ways lead to it: a model's reply whose claims were checked, and, with no model, the findings of the detectors.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MAX_DOUBTS: Final = 600
 MAX_AGREED: Final = 0.97
 """Most that agreement of a model and a detector is worth."""
 HEALTHY_CONFIDENCE: Final = 0.9
-"""Of "nothing is wrong" without a model (resources, 4.1, N12)."""
+"""Of "nothing is wrong" without a model."""
 
 
 # --- the diagnosis -----------------------------------------------------------------------------------
@@ -31,7 +30,7 @@ HEALTHY_CONFIDENCE: Final = 0.9
 
 @dataclass(frozen=True)
 class Cause:
-    """One candidate in the words of the verdict (cases, section 3)."""
+    """One candidate in the words of the verdict."""
 
     category: str
     object: TargetRef
@@ -69,11 +68,11 @@ class Diagnosis:
     notes: tuple[str, ...] = ()
     """What was asked for and not given; costs nothing."""
     stopped: str = ""
-    """Why the model gave no verdict that can be used; then nothing is selected (pipeline, 3.8)."""
+    """Why the model gave no verdict that can be used; then nothing is selected."""
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether selection is skipped (pipeline, section 1)."""
+        """Whether selection is skipped."""
         return self.actionable is False or self.outcome in ("problem_resolved", "not_actionable")
 
 
@@ -109,7 +108,7 @@ def _united(one: Cause, other: Cause) -> Cause:
 def _agreed(one: float | None, other: float | None) -> float | None:
     """Two who say the same by different ways are right more often than either: their doubts multiply.
 
-    Of the cause alone: the overall figure of a case is never raised by a check (pipeline, section 7).
+    Of the cause alone: the overall figure of a case is never raised by a check.
     """
     figures = [figure for figure in (one, other) if figure is not None]
     if len(figures) < 2:
@@ -132,7 +131,7 @@ def cause_from_finding(found: Finding) -> Cause:
     )
 
 
-# --- without a model (resources, 4.1, N12) -----------------------------------------------------------
+# --- without a model -----------------------------------------------------------
 
 
 def diagnose(
@@ -175,7 +174,7 @@ def agreement_of_findings(findings: Sequence[Finding], evidence: Iterable[Eviden
 
 
 def _of_first(first: Finding, evidence: Iterable[Evidence]) -> CheckedClaims:
-    # The figure is that finding's (N12): what else was found must not lower it.
+    # The figure is that finding's: what else was found must not lower it.
     return check_claims(_claims_of((first,)), evidence)
 
 
@@ -189,7 +188,7 @@ def _claims_of(findings: Sequence[Finding]) -> tuple[RawClaim, ...]:
 
 
 def _recovered(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
-    """Was unhealthy, is well now (behaviours, 13.1)."""
+    """Was unhealthy, is well now."""
     read = "" if gaps else ": every read was answered and nothing is wrong"
     return Diagnosis(
         summary=f"The target was unwell and is healthy now{read} ({seen.unwell_before})",

@@ -1,4 +1,4 @@
-"""Why a target with nothing wrong in its objects is still not called healthy (behaviours, section 13.1).
+"""Why a target with nothing wrong in its objects is still not called healthy.
 
 Healthy has to hold for the object and for what the Signal says. Three things speak against it that no object shows: the
 target's own newest words are errors; the Signal speaks of requests, and what carries them to the target was not

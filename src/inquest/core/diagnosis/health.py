@@ -1,4 +1,4 @@
-"""What the objects of a snapshot say of its target: the flags, and its health (behaviours, 6.2 to 6.4)."""
+"""What the objects of a snapshot say of its target: the flags, and its health."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WITNESS: Final = "witness"
 BYSTANDERS: Final = (NEIGHBOUR, "system", "cluster")
 """First words of the reads about other objects: what is missing there says nothing against the target's health."""
 _BESIDE: Final = (WITNESS, "namespace", "ingresses", "service accounts", "config map", "source", "remaining", "text")
-"""Reads about the target that its health does not rest on (behaviours, section 6.1, has those that it does)."""
+"""Reads about the target that its health does not rest on."""
 _WELL: Final = frozenset({"Running", "Completed", "Succeeded"})
 HELD: Final = ("paused", "suspend")
 """Fields by which somebody keeps a controller from its work."""
@@ -52,10 +52,10 @@ WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Replica
 
 @dataclass(frozen=True)
 class Flags:
-    """The flags of behaviours, section 6.3."""
+    """What a look at health has found."""
 
     has_issues: bool
-    """As the spec has it: a pod's word is not Running, Completed or Succeeded."""
+    """A pod's word is not Running, Completed or Succeeded."""
     issues: tuple[str, ...]
     """Ours besides, as sentences; includes the words above."""
     has_warnings: bool

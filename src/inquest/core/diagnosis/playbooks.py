@@ -1,4 +1,4 @@
-"""Proven sequences for known faults: their triggers, and which of them match a snapshot (behaviours, section 5).
+"""Proven sequences for known faults: their triggers, and which of them match a snapshot.
 
 A trigger sees single fields, never joined text, names or images. What matches is a candidate, never a verdict. Patterns
 run in linear time, whoever wrote them.
@@ -34,7 +34,7 @@ class Trigger:
     """What has to be seen of one pod, one event or one finding; every pattern that is there must be found."""
 
     status: Pattern = None
-    """The STATUS word (behaviours, section 6.2)."""
+    """The STATUS word."""
     termination: Pattern = None
     """Reason of the last termination of a container."""
     condition: Pattern = None
@@ -317,7 +317,7 @@ def utc(at: datetime | None) -> datetime | None:
 
 @dataclass(frozen=True)
 class PlaybookMatch:
-    """A proven sequence for a known fault, as far as a prompt needs it (behaviours, section 5)."""
+    """A proven sequence for a known fault, as far as a prompt needs it."""
 
     name: str
     steps: tuple[str, ...]

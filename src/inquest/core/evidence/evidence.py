@@ -32,7 +32,7 @@ NONE_FOUND: Final = "none found"
 
 
 class EvidenceStatus(StrEnum):
-    """How a read ended (pipeline, section 2.3)."""
+    """How a read ended."""
 
     OK = "Ok"
     GAP = "Gap"
@@ -68,7 +68,7 @@ class Evidence:
     """What the model got: text, summary or head."""
     empty: bool = False
     api_fact: bool = False
-    """True when it is an answer of the API server that a client of the workload cannot write (reliability, 10.1)."""
+    """True when it is an answer of the API server that a client of the workload cannot write."""
     origins: tuple[Origin, ...] | None = None
     """All places that the text tells of; None: they were not written down."""
 
@@ -127,7 +127,7 @@ class Citation:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a detector concluded, in the words of the verdict (resources, section 3.3)."""
+    """What a detector concluded, in the words of the verdict."""
 
     detector: str
     category: str
@@ -155,7 +155,7 @@ class Finding:
 
 
 class Health(StrEnum):
-    """What the detectors say of the target (behaviours, section 6.3)."""
+    """What the detectors say of the target."""
 
     HEALTHY = "Healthy"
     UNHEALTHY = "Unhealthy"

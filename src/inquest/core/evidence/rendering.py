@@ -11,7 +11,7 @@ from typing import Any, Final
 from inquest.core.evidence.evidence import NONE_FOUND, Json
 
 MAX_LISTING: Final = 8_000
-"""Characters of one listing (behaviours, section 6.1)."""
+"""Characters of one listing."""
 
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _FIRST: Final = ("apiVersion", "kind", "metadata", "status", "spec")
@@ -27,7 +27,7 @@ _NOISE: Final = frozenset(
         *("node.alpha.kubernetes.io/ttl", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"),
     }
 )
-"""Keys that every object has and no reader needs (reliability, section 16)."""
+"""Keys that every object has and no reader needs."""
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "terminationGracePeriodSeconds": 30,
     "progressDeadlineSeconds": 600,

@@ -1,4 +1,4 @@
-"""One result, six sizes: the short forms of a stored text (behaviours, sections 10.1 and 10.2).
+"""One result, six sizes: the short forms of a stored text.
 
     stored    whole, redacted         read_evidence, claim checker
     first     100,000 characters      the model, next turn; rows of like log lines once
@@ -69,8 +69,7 @@ def condense_log(text: str, evidence_id: str, *, tool: str = "") -> str:
     """A log as it is read first: lines that say the same with other numbers, once and counted.
 
     Of each such row the first, the last and those with a number larger than all others stay; a status or an exit code
-    makes a line another one. Everything else passes unchanged, and so does a text that is short anyway (reliability,
-    section 16).
+    makes a line another one. Everything else passes unchanged, and so does a text that is short anyway.
     """
     if tool not in _LOG_TOOLS or len(text) <= REREAD_CHARACTERS:
         return text

@@ -30,7 +30,7 @@ class LogTail:
 
 @dataclass(frozen=True)
 class TextSeen:
-    """What another command or check printed, redacted; `title` says which (cases, section 1)."""
+    """What another command or check printed, redacted; `title` says which."""
 
     title: str
     text: str

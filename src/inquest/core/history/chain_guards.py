@@ -22,7 +22,7 @@ RECURRENCE_LIMIT: Final = "RecurrenceLimit"
 
 @dataclass(frozen=True)
 class ChainRules:
-    """Thresholds of the chain guards (resources, 15.1)."""
+    """Thresholds of the chain guards."""
 
     chain: int = CHAIN_THRESHOLD
     recurrence: int = RECURRENCE_THRESHOLD
@@ -39,10 +39,10 @@ class ChainBlock:
 
 
 def chain_block(history: History, spec_hash: str, now: datetime, rules: ChainRules | None = None) -> ChainBlock | None:
-    """The first chain guard that holds; None also where the history could not be read (resources, 9.2)."""
+    """The first chain guard that holds; None also where the history could not be read."""
     limits = rules or ChainRules()
     recent = tuple(entry for entry in history.newest_first if now - entry.completed_at < limits.window)
-    # Of scope `hash` an entry may belong to a stranger with the same spec: it must not block (datastorage, 12).
+    # Of scope `hash` an entry may belong to a stranger with the same spec: it must not block.
     if not history.available or not recent or history.scope == BY_HASH:
         return None
     until = recent[0].completed_at + limits.window

@@ -1,4 +1,4 @@
-"""What was tried before on this target, and what it was worth (pipeline, section 16; resources, section 9.2).
+"""What was tried before on this target, and what it was worth.
 
 A history that could not be read guards nothing and says so.
 """
@@ -85,9 +85,9 @@ class History:
     recent: tuple[HistoryEntry, ...] = ()
     older: tuple[HistoryEntry, ...] = ()
     scope: str = "chain"
-    """`hash`: the service knows specs and no targets, so an entry may belong to another object (datastorage, 12)."""
+    """`hash`: the service knows specs and no targets, so an entry may belong to another object."""
     broken: tuple[HistoryEntry, ...] = ()
-    """Their audit chain does not hold (datastorage, 10.5): people are told of them, nothing else reads them."""
+    """Their audit chain does not hold: people are told of them, nothing else reads them."""
     unchecked: tuple[HistoryEntry, ...] = ()
     """Their audit chain could not be checked: likewise."""
 
@@ -127,14 +127,14 @@ def keep_proven(history: History, chains: Mapping[str, bool]) -> History:
 
 
 def hash_match(current: str, pre: str, post: str) -> str:
-    """Which side of an earlier remediation the present spec equals; `preRemediation` wins (datastorage, 8.4)."""
+    """Which side of an earlier remediation the present spec equals; `preRemediation` wins."""
     if current and current == pre:
         return PRE
     return POST if current and current == post else NO_MATCH
 
 
 def score_word(score: float | None) -> str:
-    """The score as a word (pipeline, 16)."""
+    """The score as a word."""
     if score is None:
         return "unknown"
     return "good" if is_good(score) else "moderate" if score >= MODERATE_SCORE else "poor"
@@ -150,7 +150,7 @@ def ineffective_count(history: History) -> int:
 
 
 def history_envelope(history: History, spec_hash: str) -> dict[str, Any]:
-    """Both tiers for a tool's answer, newest kept (pipeline, section 16); tier 2 has no hashes, health or metrics."""
+    """Both tiers for a tool's answer, newest kept; tier 2 has no hashes, health or metrics."""
     history = in_closed_words(history)
     return {
         "targetResource": history.target,

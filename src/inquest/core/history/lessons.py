@@ -1,4 +1,4 @@
-"""What is learned from how cases ended, and how soon it loses trust again (behaviours, section 17).
+"""What is learned from how cases ended, and how soon it loses trust again.
 
 A pattern is folded from endings alone, so that whoever holds the same endings knows the same. It may shorten an
 investigation; it is shown as data and replaces no check. What was not looked at afterwards is not known to be well.

@@ -26,7 +26,7 @@ TRUNCATED_MAX_TOKENS: Final = 16_384
 
 
 class BudgetSpent(StrEnum):
-    """Why a turn was the reserved one; each budget has its own word (behaviours, section 12.3)."""
+    """Why a turn was the reserved one; each budget has its own word."""
 
     NOTHING = ""
     TURNS = "TurnBudgetSpent"
@@ -47,7 +47,7 @@ class Budgets:
     calls_per_tool: int = 15
     tokens: int = 300_000
     seconds: float = 585.0
-    """The phase's limit (resources, section 14.1); near it the next turn is the reserved one."""
+    """The phase's limit; near it the next turn is the reserved one."""
     last_seconds: float | None = None
     """Until then the reserved turn may go on; in invocation 1 what is kept for invocation 2 begins here.
 
@@ -61,12 +61,12 @@ class Budgets:
 
     @property
     def ceiling(self) -> int:
-        """Tokens of context above which old results give way (behaviours, section 10.3)."""
+        """Tokens of context above which old results give way."""
         return min(self.window * 8 // 10, self.window - 16_000)
 
     @property
     def last_call_seconds(self) -> float:
-        """With less than this left the next call is the last (pipeline, section 6.2)."""
+        """With less than this left the next call is the last."""
         return min(self.model_timeout, self.seconds / 3)
 
     @property
@@ -103,7 +103,7 @@ class SeenResult:
 
 
 class ShownAs(IntEnum):
-    """How much of an exchange is still shown (behaviours, section 10.1)."""
+    """How much of an exchange is still shown."""
 
     WHOLE = 0
     REREAD = 1

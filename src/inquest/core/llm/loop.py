@@ -1,4 +1,4 @@
-"""The machine itself: begin, what to do next, take in a reply, take in results (pipeline, section 6.2)."""
+"""The machine itself: begin, what to do next, take in a reply, take in results."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def with_results(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conv
 
 
 def correct_verdict(inquiry: Conversation, message: str) -> Conversation:
-    """Go on after a verdict that the catalogue refused: same conversation, turns of its own (pipeline, section 8.2)."""
+    """Go on after a verdict that the catalogue refused: same conversation, turns of its own."""
     limit = len(inquiry.turns) + CORRECTION_TURNS
     said = within_window(add_messages(inquiry, Message("user", message)))
     return replace(said, concluded=None, spent="", turn_limit=limit, stagnant=0)

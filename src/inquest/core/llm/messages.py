@@ -76,7 +76,7 @@ class ModelRequest:
     urgency: int = 0
     """Who waits for the same endpoint goes by this, the lowest first; never sent."""
     squeezed: bool = False
-    """The conversation was already cut after an overflow: another one is permanent (behaviours, section 12.4)."""
+    """The conversation was already cut after an overflow: another one is permanent."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Retry:
     model: str
     """Configured name of the model that failed."""
     reason: str
-    """Class of the fault (behaviours, section 12.4)."""
+    """Class of the fault."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ class ToolResult:
     error: bool = False
     repeat: bool = False
     terminal: bool = False
-    """The same call cannot succeed in this attempt (behaviours, section 4)."""
+    """The same call cannot succeed in this attempt."""
     away: bool = False
     """What stands behind the tool did not answer: nothing is known, and nothing was refused."""
     suspect: tuple[int, ...] = ()
-    """Lines that read like instructions to a model (pipeline, section 18)."""
+    """Lines that read like instructions to a model."""
     milliseconds: int = 0
     """How long the call took; 0 where it was not made."""
     usage: Usage = field(default_factory=Usage)
@@ -147,4 +147,4 @@ class Invocation(StrEnum):
     RCA = "rca"
     SELECTION = "selection"
     STREAM = "stream"
-    """One of the four that look at one thing each (behaviours, section 9.1)."""
+    """One of the four that look at one thing each."""

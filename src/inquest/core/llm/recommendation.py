@@ -1,4 +1,4 @@
-"""What a person should do about an accepted Signal, before its investigation has ended (behaviours, section 14).
+"""What a person should do about an accepted Signal, before its investigation has ended.
 
 One small question about a kind of trouble, not about an object: names and figures are taken out of it first, so that an
 equal Signal of another team has the same answer and no answer carries anybody's names; they are filled in afterwards.
@@ -238,7 +238,7 @@ def _is_yes(text: str) -> bool:
 
 
 def _shown(text: str, most: int) -> str:
-    """Text for a person: the sentinel never shows, wherever a model put it, nor half of it (behaviours, 14.1)."""
+    """Text for a person: the sentinel never shows, wherever a model put it, nor half of it."""
     return make_visible(" ".join(_HALF.sub("", _WHOLE.sub("", text)).split()))[:most]
 
 
@@ -346,7 +346,7 @@ _PLACEHOLDER: Final = re.compile(r"<([A-Z][A-Z_]{1,30})>")
 
 
 def fill_template(template: str, facts: Mapping[str, str]) -> str:
-    """A fix with its placeholders filled; nothing where evidence does not fill every one (behaviours, 5.1)."""
+    """A fix with its placeholders filled; nothing where evidence does not fill every one."""
     wanted = set(_PLACEHOLDER.findall(template))
     if any(not facts.get(name) for name in wanted):
         return ""

@@ -1,4 +1,4 @@
-"""Four looks at one thing each, all at once, where one conversation left the root cause open (behaviours, 9.1).
+"""Four looks at one thing each, all at once, where one conversation left the root cause open.
 
 Each is a conversation of its own: what is asked, the snapshot, its own tools and few calls, nothing of what was said
 before. What it ends with is a finding; one that cannot be read is a finding without confidence, and the others are
@@ -221,7 +221,7 @@ def _together(loop: Conversation, talks: tuple[tuple[Stream, Conversation], ...]
 
 
 def _told(found: StreamFinding, known: dict[str, Evidence], loop: Conversation) -> str:
-    """A finding as data, with what it rests on in its short form (behaviours, section 10.1)."""
+    """A finding as data, with what it rests on in its short form."""
     head = f"- {found.domain}: {found.hypothesis} (confidence {found.confidence:.2f}, {found.calls} calls)"
     signals = (f"  - {signal}" for signal in found.signals)
     texts = (_shown(known[name], loop) for name in found.evidence)

@@ -1,4 +1,4 @@
-"""A long result in a model's words, where that is switched on (pipeline, section 6.3, row 8).
+"""A long result in a model's words, where that is switched on.
 
 The stored evidence stays whole and can be read page by page; only what the next turn sees is shorter. Whatever goes
 wrong with a summary, the text itself is shown.

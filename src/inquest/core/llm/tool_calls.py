@@ -1,4 +1,4 @@
-"""Which calls of a batch are made, and which are repeats or refused (pipeline, 6.3 and 6.4; behaviours, 12.1)."""
+"""Which calls of a batch are made, and which are repeats or refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def plan_batch(inquiry: Conversation, calls: tuple[ToolCall, ...]) -> tuple[tupl
 
 
 def _plan_one(inquiry: Conversation, call: ToolCall, batch: dict[str, str]) -> tuple[Planned, Conversation]:
-    """Repeats are free; all else counts, what is refused too (pipeline, section 6.4)."""
+    """Repeats are free; all else counts, what is refused too."""
     key = key_of(inquiry, call)
     if key in inquiry.seen:
         return AnsweredCall(_replay(inquiry, call, inquiry.seen[key])), inquiry
@@ -137,7 +137,7 @@ def error_result(call: ToolCall, error: str, hint: str) -> ToolResult:
 
 
 def error_text(error: str, hint: str = "") -> str:
-    """The form of every failure that a model is shown (pipeline, section 6.3)."""
+    """The form of every failure that a model is shown."""
     shown = {"status": "error", "error": error} | ({"hint": hint} if hint else {})
     return json.dumps(shown, ensure_ascii=False)
 
@@ -185,7 +185,7 @@ def submit_names(inquiry: Conversation) -> str:
     return " or ".join(tool.name for tool in submit_tools(inquiry.invocation))
 
 
-# --- equality of calls (behaviours, section 12.1) ----------------------------------------------------------------
+# --- equality of calls ----------------------------------------------------------------
 
 KIND_WORDS: Final[Mapping[str, str]] = {
     "po": "pod", "pods": "pod", "no": "node", "nodes": "node", "ns": "namespace", "namespaces": "namespace",

@@ -1,4 +1,4 @@
-"""What the results of a batch mean for the calls after it: counted, remembered, nudged (pipeline, 6.3 and 6.5)."""
+"""What the results of a batch mean for the calls after it: counted, remembered, nudged."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _settle_success(
 
 
 def _weighed(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
-    """Whether the turn brought anything new, and whether all of it still fits (behaviours, section 12.2)."""
+    """Whether the turn brought anything new, and whether all of it still fits."""
     said = record_results(add_messages(inquiry, *(tool_message(result) for result in results)), results)
     if all(result.repeat for result in results):
         said = _nudged(replace(said, stagnant=said.stagnant + 1))

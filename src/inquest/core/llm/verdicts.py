@@ -1,4 +1,4 @@
-"""Replies that have to be the verdict: read, asked for again (pipeline, 3.8, 3.9)."""
+"""Replies that have to be the verdict: read, asked for again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def verdict_call(reply: ModelReply) -> ToolCall | None:
 
 
 def judge_reply(inquiry: Conversation, reply: ModelReply) -> Conversation:
-    """Read a reply that has to be the verdict; the first cut one is asked for again (pipeline, section 3.9)."""
+    """Read a reply that has to be the verdict; the first cut one is asked for again."""
     if _is_cut(reply) and not inquiry.truncated:
         inquiry = replace(inquiry, truncated=True, max_tokens=_next_max_tokens(reply))
         if not inquiry.spent:
@@ -75,7 +75,7 @@ def _ask_for_the_whole(inquiry: Conversation, reply: ModelReply) -> Conversation
 
 
 def _ask_again(inquiry: Conversation, reply: ModelReply, reading: Reading) -> Conversation:
-    """The one corrective turn of an invocation (pipeline, section 3.8)."""
+    """The one corrective turn of an invocation."""
     asked = Message("user", corrective_message(inquiry.invocation, reading))
     answered = _answer_verdict(inquiry, reply, _received)
     return replace(add_messages(answered, asked), first_reading=reading, corrected=True)
@@ -123,7 +123,7 @@ def _sendable(call: ToolCall) -> str:
     return call.arguments.strip() or "{}"
 
 
-# --- truncation (pipeline, section 3.9) ------------------------------------------------------------------------------
+# --- truncation ------------------------------------------------------------------------------
 
 
 def _is_cut(reply: ModelReply) -> bool:

@@ -1,4 +1,4 @@
-"""How much of a conversation is sent: the estimate, and what gives way when there is no room (behaviours, 10.3).
+"""How much of a conversation is sent: the estimate, and what gives way when there is no room.
 
 What gave way is remembered outside the messages, which never change: a replay folds to the same.
 """
@@ -18,7 +18,7 @@ from inquest.core.llm.tool_calls import all_tools, arguments_of, boundary_of, ca
 from inquest.core.text import frame_text
 
 TOKENS_PER_CHARACTER: Final = 0.5
-"""Deliberately high, since no tokenizer is at hand (behaviours, section 10.3)."""
+"""Deliberately high, since no tokenizer is at hand."""
 ROOM_SHARE: Final = 0.75
 """So far below the ceiling the conversation goes at once: every change of an old message costs the endpoint's cache."""
 PINNED_TURNS: Final = 2

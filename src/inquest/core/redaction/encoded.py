@@ -1,4 +1,4 @@
-"""Text inside text (pipeline, section 17): base64, compressed or not, URL encoding, and what only looks random."""
+"""Text inside text: base64, compressed or not, URL encoding, and what only looks random."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IsClean = Callable[[str], bool | None]
 
 MAX_INFLATED: Final = 8 * 1024 * 1024
 SHORTEST_RUN: Final = 20
-"""Shorter runs of token characters are not decoded (reliability, section 10.2)."""
+"""Shorter runs of token characters are not decoded."""
 _MIN_ENTROPY: Final = 4.3
 """Bits for each character; random base64 of 40 characters has 4.9, identifiers and prose stay below 4."""
 _MIN_OPAQUE: Final = 40

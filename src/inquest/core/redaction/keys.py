@@ -1,4 +1,4 @@
-"""Which names say that their value is a secret (pipeline, section 17), however they are spelled."""
+"""Which names say that their value is a secret, however they are spelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values under sensitive keys in plain text (pipeline, section 17, rule 4): key and value in every usual spelling.
+"""Values under sensitive keys in plain text: key and value in every usual spelling.
 
 A plain search finds what every sensitive key holds a part of; only there the text is looked at more closely. Each look
 is bounded, so that the work grows with the length of the text.

@@ -1,4 +1,4 @@
-"""What stands where a secret was (pipeline, section 17)."""
+"""What stands where a secret was."""
 
 from __future__ import annotations
 

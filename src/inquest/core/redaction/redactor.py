@@ -1,4 +1,4 @@
-"""The one gate on every way out (pipeline, section 17; reliability, section 10.2).
+"""The one gate on every way out.
 
 Structure first, then text rules, then encoded text again, then known values. What fails does not pass. Nothing else
 in the product makes `Redacted` values. It is plain computation: above 32 KB callers run it in a thread.
@@ -46,7 +46,7 @@ T = TypeVar("T")
 MAX_CHARACTERS: Final = 16 * 1024 * 1024
 """Above this a text is withheld: the gate has no time limit of its own, so its input has one."""
 MAX_LEVELS: Final = 2
-"""How many encodings deep a text is looked at (reliability, section 10.2)."""
+"""How many encodings deep a text is looked at."""
 MAX_ROUNDS: Final = 4
 """Rounds until a text stays as it is; one that does not is withheld, so that redacting twice is redacting once."""
 

@@ -1,4 +1,4 @@
-"""Objects (pipeline, section 17, structural): what is masked by where it stands, and what stays by what it names.
+"""Objects: what is masked by where it stands, and what stays by what it names.
 
 Every decision about a value reads its neighbours as they are after redaction, so that a second walk decides the same.
 """

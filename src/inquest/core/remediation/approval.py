@@ -372,7 +372,7 @@ def _objections(view: ApprovalInput) -> Iterator[tuple[bool, str]]:
 
 
 def decided_at(request: Json) -> datetime | None:
-    """When the decision was written: the newest managed-fields entry that owns it (resources, 6.2)."""
+    """When the decision was written: the newest managed-fields entry that owns it."""
     entries = request.get("metadata", {}).get("managedFields") or ()
     times = [entry.get("time") for entry in entries if _owns_decision(entry)]
     return max((time_of(time) for time in times if time), default=None)

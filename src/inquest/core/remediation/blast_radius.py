@@ -1,4 +1,4 @@
-"""How far a change reaches: the pods it touches, what stands on them, and how many may be missed (resources, 5.2)."""
+"""How far a change reaches: the pods it touches, what stands on them, and how many may be missed."""
 
 from __future__ import annotations
 

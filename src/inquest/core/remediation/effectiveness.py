@@ -1,4 +1,4 @@
-"""Did it help? Health, alert and metrics after the run, weighed, until a deadline (resources, section 12).
+"""Did it help? Health, alert and metrics after the run, weighed, until a deadline.
 
 `assess_effect` is asked every 30 s with what is seen now and answers whether the looking is over. A service that is
 away gives no component instead of a bad one, and the assessment ends all the same.
@@ -35,7 +35,7 @@ POD_OWNERS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Timing:
-    """Settings of the assessment (resources, 15.1)."""
+    """Settings of the assessment."""
 
     stabilization: timedelta = timedelta(minutes=5)
     validity: timedelta = timedelta(minutes=30)
@@ -168,7 +168,7 @@ def assess_effect(view: EffectView) -> Assessment:
 
 
 def resolution_of(found: Assessment) -> Resolution:
-    """How the case ends; without a look at its health nothing is called well (behaviours, 17)."""
+    """How the case ends; without a look at its health nothing is called well."""
     if found.reason is EffectivenessReason.EXPIRED:
         return Resolution.VERIFICATION_TIMED_OUT
     if symptoms_of(found):

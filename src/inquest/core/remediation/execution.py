@@ -61,6 +61,6 @@ def _execution(
 
 
 def undo_is_due(when: UndoWhen, *, failed: bool, before: float | None, after: float | None) -> bool:
-    """Whether the undo workflow runs by itself (resources, 8.2)."""
+    """Whether the undo workflow runs by itself."""
     worse = after is not None and (after == 0 or (before is not None and after < before))
     return (when is UndoWhen.ON_FAILURE and failed) or (when is UndoWhen.ON_INEFFECTIVE and not failed and worse)

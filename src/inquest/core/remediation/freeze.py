@@ -1,4 +1,4 @@
-"""Times in which nothing is changed: the maintenance calendar of the settings (reliability, section 12).
+"""Times in which nothing is changed: the maintenance calendar of the settings.
 
 A window opens at each time of a cron schedule, on the clock of its time zone, and stays open for a span of elapsed
 time: one of two hours has two hours on the day of a clock change too. What the clock skips opens when it goes on.

@@ -202,7 +202,7 @@ def _mounted(folder: str, name: str, source: Manifest) -> tuple[Manifest, Manife
 
 
 class TargetLock(StrEnum):
-    """Whose Job holds the target (resources, 8.3, row lock)."""
+    """Whose Job holds the target."""
 
     FREE = "Free"
     OURS = "Ours"
@@ -227,7 +227,7 @@ def lock_on(found: Json | None, execution_uid: str) -> TargetLock:
 
 
 def clean_up_is_due(found: Json, execution_uid: str, *, ended_at: datetime, now: datetime, cooldown: timedelta) -> bool:
-    """Whether the Job may go: it is still ours and its target has rested (resources, 8.3)."""
+    """Whether the Job may go: it is still ours and its target has rested."""
     return _labels(found).get(EXECUTION_LABEL) == execution_uid and now - ended_at >= cooldown
 
 

@@ -44,7 +44,7 @@ _FAILURE_WORDS: Final[tuple[tuple[re.Pattern[str], FailureReason, bool | None], 
     (re.compile(r"imagepullbackoff|image pull|errimagepull"), FailureReason.IMAGE_PULL_BACK_OFF, False),
     (re.compile(r"invalid|configuration|createcontainerconfigerror"), FailureReason.CONFIGURATION_ERROR, False),
 )
-"""Text, word, and whether the code ran; None: as the start time says (resources, 8.4)."""
+"""Text, word, and whether the code ran; None: as the start time says."""
 
 _STUCK: Final = frozenset(
     {"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}

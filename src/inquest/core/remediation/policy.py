@@ -1,4 +1,4 @@
-"""The ruling: what policy said, and what follows where it said nothing usable (resources, section 5).
+"""The ruling: what policy said, and what follows where it said nothing usable.
 
 A policy is asked once, about one document that holds all it may know. Its answer is read with suspicion: only a plain
 `false` under `require_approval` lets anything run without a person, and two things that policy cannot see ask for a
@@ -116,7 +116,7 @@ class PolicyInput:
 
 
 def policy_document(asked: PolicyInput) -> dict[str, Any]:
-    """The input of the policy, key by key (resources, 5.2)."""
+    """The input of the policy, key by key."""
     threshold = asked.confidence_threshold
     return {
         "signal_type": asked.signal_type,
@@ -242,7 +242,7 @@ def read_ruling(
     at: datetime,
     environment: Environment = Environment.UNKNOWN,
 ) -> Ruling:
-    """The answer, read strictly; `rests_on_fact`: a supported claim rests on an API fact (reliability, 10.1)."""
+    """The answer, read strictly; `rests_on_fact`: a supported claim rests on an API fact."""
     said = _read(answer)
     needed = (
         (history.available, NO_HISTORY_TEXT),

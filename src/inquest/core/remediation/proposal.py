@@ -1,4 +1,4 @@
-"""What is proposed: target, workflow and parameters under one digest, and what drifted since (resources, section 6)."""
+"""What is proposed: target, workflow and parameters under one digest, and what drifted since."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def proposal_digest(
     policy_hash: str,
     undo: UndoPin | None = None,
 ) -> str:
-    """What an approval request must still say when it is used (reliability, 11, row 3).
+    """What an approval request must still say when it is used.
 
     The parameters of the undo stand in the workflow's own content, and so under its hash.
     """

@@ -1,4 +1,4 @@
-"""What DataStorage keeps of a case (datastorage, section 10.2; pipeline, section 19): its transcript, verdict and run.
+"""What DataStorage keeps of a case: its transcript, verdict and run.
 
 Made from the facts alone; the id of an event derives from investigation and step, so that a repeated step is one event.
 """
@@ -148,7 +148,7 @@ def _snapshot(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
 
 
 def _enrichment(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
-    """Failed only where neither owner chain nor history could be read (pipeline, section 19)."""
+    """Failed only where neither owner chain nor history could be read."""
     context, step = fact.context, f"{number}:{fact.SLOT}"
     if context.failure and not fact.history.available:
         target: TargetRef = context.target
@@ -541,7 +541,7 @@ _COMPONENTS: Final[Mapping[str, Callable[[float], dict[str, Any]]]] = {
     "alert": _alert_resolution,
     "metrics": _score_alone,
 }
-"""What is assessed, and what its event says besides the score (datastorage, section 9)."""
+"""What is assessed, and what its event says besides the score."""
 
 
 def _effect(name: str, data: Mapping[str, Any], at: datetime) -> AuditRecord:
@@ -550,7 +550,7 @@ def _effect(name: str, data: Mapping[str, Any], at: datetime) -> AuditRecord:
     return AuditRecord(kind, kind, "effectiveness", verb, "success", at, {"event_type": kind, **data})
 
 
-# --- what later cases learn (behaviours, section 17) -------------------------------------------------------------
+# --- what later cases learn -------------------------------------------------------------
 
 
 def _ending(book: _Book, run: Mapping[str, Any]) -> Iterator[AuditRecord]:

@@ -47,7 +47,7 @@ def _tell_context(case: Case, fact: Any) -> Iterator[CaseEvent]:
 
 
 def _tell_turned(case: Case, fact: Any) -> Iterator[CaseEvent]:
-    """A spent budget is never silent (behaviours, T51)."""
+    """A spent budget is never silent."""
     if fact.reply.reserved:
         text = f"{fact.reply.reserved} in {invocation_of(fact)}: the verdict rests on what was found so far"
         yield CaseEvent("BudgetExhausted", text, warning=True)

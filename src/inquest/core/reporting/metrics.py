@@ -1,7 +1,7 @@
 """What a new fact adds to metrics, log and trace: figures and short words, never a text of the cluster or the model.
 
 Pure, like everything that is told of a case: `inquest.telemetry` counts and writes what stands here. No label holds the
-name of a resource, signal or workflow (pipeline, section 19).
+name of a resource, signal or workflow.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def _of_reading(case: Case, tools: Offered, invocation: Invocation) -> Iterator[
 
 
 def defences_of(reply: ModelReply) -> Iterator[str]:
-    """Which defences of the reader a verdict needed (pipeline, sections 3.1 and 3.2)."""
+    """Which defences of the reader a verdict needed."""
     submitted = next((call.arguments for call in reply.tool_calls if call.name in SUBMIT_NAMES), None)
     text = trim_reply(reply.text if submitted is None else submitted)
     value, end = leading_json(text)
@@ -311,7 +311,7 @@ def guard_of(error: str) -> str:
 
 
 def log_lines(case: Case, tools: Offered) -> Iterator[LogLine]:
-    """One line for each unit of work that the newest fact brought to its end (style, section 10)."""
+    """One line for each unit of work that the newest fact brought to its end."""
     fact = case.facts[-1]
     if isinstance(fact, facts.RcaReplied | facts.SelectionReplied):
         yield _line_of_turn(case, fact)

@@ -1,4 +1,4 @@
-"""Messages to people: what happened in a case that somebody should hear of (resources, section 13)."""
+"""Messages to people: what happened in a case that somebody should hear of."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def owners(case: Case) -> tuple[TargetOwner, ...]:
 
 
 def owner_of(context: ResourceContext) -> TargetOwner:
-    """By the labels of the namespace, then of the root owner, then of the target (resources, section 10.3)."""
+    """By the labels of the namespace, then of the root owner, then of the target."""
     around = (context.namespace_labels, context.root_labels, context.target_labels)
     words = (next(filter(None, (read_label(labels, name) for labels in around)), None) for name in _OWNER_LABELS)
     return TargetOwner(context.root.namespace or context.target.namespace or "", _words(words))
@@ -120,7 +120,7 @@ def _asked_with(case: Case) -> str:
 
 
 def _silence(case: Case) -> NoticeText | None:
-    """One priority higher than the question itself (resources, section 6.3)."""
+    """One priority higher than the question itself."""
     asked = case.last(facts.ApprovalRequested)
     if asked is None:
         return None
@@ -189,7 +189,7 @@ def unopened_notice(told: NoticeText, inv: Investigation, cluster: str) -> Notic
 
 
 def diagnosis_summary(case: Case) -> DiagnosisSummary:
-    """What the approver is told of the diagnosis (resources, section 6)."""
+    """What the approver is told of the diagnosis."""
     diagnosed, selected = case.last(facts.Diagnosed), case.last(facts.Proposed)
     merged = selected.verdict.merged if selected else None
     return DiagnosisSummary(

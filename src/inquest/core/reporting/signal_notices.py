@@ -22,7 +22,7 @@ def sender_of(found: Signal) -> TargetOwner:
 
 
 HELD_FOR_A_PERSON: Final = frozenset({"IneffectiveChain", "RecurrenceLimit"})
-"""Blocks in which more of the same would do harm (resources, section 9.1, rows 8 and 9)."""
+"""Blocks in which more of the same would do harm."""
 
 
 OF_MANY: Final = frozenset({"RateLimited", "ScopeUnknown"})
@@ -47,7 +47,7 @@ def held_notice(found: Signal, owner: TargetRef, decision: TriageDecision, clust
 
 
 def _row(found: Signal, decision: TriageDecision) -> tuple[str, str] | None:
-    """Type and priority (resources, section 13)."""
+    """Type and priority."""
     if decision.reason in HELD_FOR_A_PERSON:
         return "ManualReview", "High"
     if decision.reason == "OutOfScope":

@@ -329,7 +329,7 @@ def _selected_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
 
 
 def _kept_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
-    """What an ended case would have run stays for the person (resources, 4.5); no record, no exact workflow."""
+    """What an ended case would have run stays for the person; no record, no exact workflow."""
     tried, merged = case.last(facts.SelectionTried), _merged(case)
     workflow = merged.workflow if merged else None
     if tried is None or workflow is None or tried.validation.record is None or not tried.validation.valid:
@@ -422,7 +422,7 @@ def _decimal(cost: Decimal | None) -> str | None:
 
 
 def _progress(case: Case, scene: _Scene) -> dict[str, Any]:
-    """The last calls as they happened (behaviours, section 9.2)."""
+    """The last calls as they happened."""
     calls = [(one, asked) for one in scene.talk for asked in one.calls]
     entries = (_entry_of_call(number, one, asked) for number, (one, asked) in enumerate(calls, start=1))
     return {
@@ -432,7 +432,7 @@ def _progress(case: Case, scene: _Scene) -> dict[str, Any]:
 
 
 def _plan(case: Case, scene: _Scene) -> tuple[api_findings.PlanStep, ...]:
-    """What the model set out to look at in invocation 1, and how far it came (behaviours, section 8)."""
+    """What the model set out to look at in invocation 1, and how far it came."""
     ended = case.closed is not None or case.last(facts.Diagnosed) is not None
     found = plan_of((one for one in scene.talk if one.invocation is Invocation.RCA), ended=ended)
     return tuple(api_findings.PlanStep(step=shorten(step.text, 200), state=step.state) for step in found)

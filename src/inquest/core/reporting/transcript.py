@@ -31,7 +31,7 @@ UNKNOWN_TOOL: Final = "unknown"
 
 
 class CallOutcome(StrEnum):
-    """What became of a call (pipeline, section 19)."""
+    """What became of a call."""
 
     OK = "ok"
     ERROR = "error"

@@ -18,7 +18,7 @@ TARGET_PREFIX: Final = "TARGET_RESOURCE"
 
 
 def target_parameters(target: TargetRef) -> dict[str, str]:
-    """What every Job learns about its target; never taken from a model (resources, 7.4)."""
+    """What every Job learns about its target; never taken from a model."""
     return {
         f"{TARGET_PREFIX}_KIND": target.kind,
         f"{TARGET_PREFIX}_NAME": target.name,
@@ -38,7 +38,7 @@ class BoundParameters:
 def bind_parameters(
     schema: Iterable[ParameterSchema], given: Mapping[str, object], target: TargetRef
 ) -> BoundParameters:
-    """The declared parameters with their defaults, and the target; what is not declared is dropped (resources, 8.3)."""
+    """The declared parameters with their defaults, and the target; what is not declared is dropped."""
     declared = {parameter.name: parameter for parameter in schema}
     defaults = {name: found.default for name, found in declared.items() if found.default is not None}
     values = {name: value for name, value in {**defaults, **given}.items() if name in declared and value is not None}
@@ -183,7 +183,7 @@ def _shown(value: Any) -> str:
 
 
 def parameter_line(declaration: Declaration) -> str:
-    """One line about a parameter for a prompt (pipeline, 8.3)."""
+    """One line about a parameter for a prompt."""
     words = declaration.get("enum")
     parts = (
         str(declaration.get("type", "")),

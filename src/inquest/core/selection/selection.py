@@ -1,6 +1,6 @@
 """Choosing one workflow of the catalogue, with a model or by code, and checking what was chosen.
 
-Discovery in three steps, validation, attempts (pipeline, sections 8, 12.4).
+Discovery in three steps, validation, attempts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from inquest.core.selection.catalogue import Workflow
 from inquest.core.selection.parameter_rules import DerivedParameters, TargetFacts, derive_parameters, quota_facts
 from inquest.core.selection.parameters import TARGET_PARAMETERS, CheckedParameters, check_parameters, parameter_schema
 
-# --- validation against the catalogue (pipeline, 8.1) ------------------------------------------------
+# --- validation against the catalogue ------------------------------------------------
 
 
 WORKFLOW_NOT_FOUND: Final = "workflow_not_found"
@@ -62,7 +62,7 @@ class SelectionCheck:
 
 
 def validate_selection(choice: WorkflowChoice | None, record: Workflow | None, target_kind: str = "") -> SelectionCheck:
-    """Every check of a selection, all errors collected; `record` is what a look-up by id gave (pipeline, 8.1)."""
+    """Every check of a selection, all errors collected; `record` is what a look-up by id gave."""
     if choice is None:
         return SelectionCheck(None)
     if record is None or not is_offered(record):
@@ -145,7 +145,7 @@ def in_scope(components: Iterable[str], kind: str) -> bool:
     return "*" in words or kind.lower() in words
 
 
-# --- self-correction (pipeline, 8.2) -----------------------------------------------------------------
+# --- self-correction -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def target_parameters(target: TargetRef) -> dict[str, str]:
     return {name: value for name, value in zip(TARGET_PARAMETERS, values, strict=True) if value is not None}
 
 
-# --- choosing by code (resources, 4.1, N12) ----------------------------------------------------------
+# --- choosing by code ----------------------------------------------------------
 
 
 SOURCE_ACTIONS: Final = frozenset({"GitRevertCommit"})
@@ -260,7 +260,7 @@ def choose_workflow(
 
 
 def _is_for_others(record: Workflow, known: TargetFacts) -> bool:
-    """It names another team, tier or the like; discovery puts it level with one that names none (datastorage, 6.3)."""
+    """It names another team, tier or the like; discovery puts it level with one that names none."""
     custom = _labels(record).get("custom")
     named = custom.items() if isinstance(custom, Mapping) else ()
     return any(value not in ("*", *known.custom.get(key, ())) for key, value in named)

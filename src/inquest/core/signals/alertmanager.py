@@ -1,7 +1,7 @@
 """What senders say, read as Signals: the alerts of an Alertmanager, and the specs that anybody else sends.
 
 Any JSON ends in one `Firing`, `Resolved` or `RefusedPayload` for each alert, or in one `RefusedPayload` for the whole;
-nothing is raised. What was said twice has one name (resources, 1.4, 11.1 to 11.4, 11.6).
+nothing is raised. What was said twice has one name.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ MOST_WORDS: Final = 1000
 
 
 def read_alertmanager(payload: object, around: IntakeContext) -> Batch:
-    """The alerts of a webhook payload, in their order (resources, section 11.2)."""
+    """The alerts of a webhook payload, in their order."""
     if not isinstance(payload, dict):
         return refuse_payload("", "must be a JSON object")
     if payload.get("version") != VERSION:
@@ -216,7 +216,7 @@ _TARGET: Final = "target_resource_"
 
 
 def target_of(labels: Labels, served: Mapping[str, ServedKind]) -> TargetRef:
-    """The object that labels name, by the first rule that fits; kind `Unknown` where none does (resources, 11.2)."""
+    """The object that labels name, by the first rule that fits; kind `Unknown` where none does."""
     named = _spelled_out(labels, served)
     if named is not None:
         return named

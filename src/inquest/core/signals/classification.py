@@ -1,6 +1,6 @@
 """What a Signal is about, in the words of the business: environment, priority, owner.
 
-Everything later reads the `SignalContext` made here (resources, sections 1.4, 10, 11.3, 11.6).
+Everything later reads the `SignalContext` made here.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def classify_signal(
     custom_keys: Iterable[str] = DEFAULT_CUSTOM_LABELS,
     proactive_names: Mapping[str, str] | None = None,
 ) -> Classification:
-    """The whole classification of one Signal (resources, 10)."""
+    """The whole classification of one Signal."""
     environment, source, warnings = _environment(spec, around)
     priority, priority_source = _priority(spec, around, environment)
     labelled = _rank(around, "risk-tolerance", RiskTolerance.MEDIUM, _TOLERANCES_BY_STRICTNESS)
@@ -116,16 +116,16 @@ PROACTIVE_NAMES: Final[Mapping[str, str]] = {
     "ContainerMemoryExhaustionPredicted": "OOMKilled",
     "PVRunwayShort": "PVCExhaustion",
 }
-"""Names of predictions and the fault that each foresees, exact and case-sensitive (resources, 11.6)."""
+"""Names of predictions and the fault that each foresees, exact and case-sensitive."""
 
 
 def severity_from_word(word: str) -> Severity:
-    """A source's own word for severity, in any case; what is not known is unknown (resources, 11.3)."""
+    """A source's own word for severity, in any case; what is not known is unknown."""
     return _SEVERITIES.get(word.strip().lower(), Severity.UNKNOWN)
 
 
 def environment_from_word(word: str) -> Environment:
-    """An environment in any spelling that is in use (resources, 10.1)."""
+    """An environment in any spelling that is in use."""
     return _ENVIRONMENTS.get(word.strip().lower(), Environment.UNKNOWN)
 
 
@@ -135,7 +135,7 @@ def base_name(name: str, proactive_names: Mapping[str, str] = PROACTIVE_NAMES) -
 
 
 def mode_from_name(name: str, proactive_names: Mapping[str, str] = PROACTIVE_NAMES) -> Mode:
-    """Whether a name foretells or reports (resources, 11.6)."""
+    """Whether a name foretells or reports."""
     return Mode.PROACTIVE if name in proactive_names else Mode.REACTIVE
 
 

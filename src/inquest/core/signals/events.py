@@ -1,4 +1,4 @@
-"""What the events of the cluster say, read as Signals, and which of them are noise (resources, section 11.5).
+"""What the events of the cluster say, read as Signals, and which of them are noise.
 
 An event counts by itself: it is written anew with a higher count each time that it happens. So it may be told as often
 as one likes, and a Signal of it has the count that the event has.

@@ -1,4 +1,4 @@
-"""How long a Signal is held after failures, and when its fingerprint may have another case (resources, section 9.3)."""
+"""How long a Signal is held after failures, and when its fingerprint may have another case."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def back_off(failures: int, jitter: float) -> timedelta:
 def next_allowed(
     case: EndedCase, earlier: Iterable[EndedCase], rules: TriageRules, *, jitter: float = 0.0
 ) -> datetime | None:
-    """When this fingerprint may have another case; None where nothing holds it (resources, 9.3)."""
+    """When this fingerprint may have another case; None where nothing holds it."""
     if counts_as_failure(case):
         failures = len(failures_in_a_row((case, *earlier)))
         return case.ended_at + back_off(failures, jitter) if failures < rules.consecutive_failures else None

@@ -1,4 +1,4 @@
-"""The time in which an incident is looked for (behaviours, section 11.2): half-open, UTC."""
+"""The time in which an incident is looked for: half-open, UTC."""
 
 from __future__ import annotations
 

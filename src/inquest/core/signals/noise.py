@@ -1,4 +1,4 @@
-"""Text of a person that asks for nothing: greetings, thanks, and our own words come back (behaviours, section 11.1).
+"""Text of a person that asks for nothing: greetings, thanks, and our own words come back.
 
 Only what consists of nothing else is noise. In doubt it is not: a question, a figure, a name, or one word that is not
 known here, and the Signal is looked at.

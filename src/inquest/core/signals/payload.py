@@ -20,7 +20,7 @@ Json = dict[str, Any]
 Labels = Mapping[str, str]
 
 MOST_NOTICES: Final = 500
-"""Alerts, or specs, of one request (resources, section 11.1)."""
+"""Alerts, or specs, of one request."""
 MOST_ENTRIES: Final = 64
 MOST_KEY: Final = 253
 MOST_NAME: Final = 253
@@ -30,7 +30,7 @@ MOST_CLUSTER: Final = 63
 MOST_URL: Final = 2048
 MOST_TEXT: Final[Mapping[str, int]] = {"message": 4096, "description": 8192}
 MOST_VALUE: Final[Mapping[str, int]] = {"labels": 1024, "annotations": 4096}
-"""Characters, as the schema of a Signal has them (resources, section 2.1)."""
+"""Characters, as the schema of a Signal has them."""
 MOST_SHOWN: Final = 200
 YEARS: Final = range(1970, 3000)
 """Of times that the schema takes."""

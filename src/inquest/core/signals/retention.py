@@ -1,6 +1,6 @@
 """What goes after its time: ended Investigations that DataStorage holds, and Signals that nothing comes of.
 
-Objects must not pile up (resources, 14.3; behaviours, T49): each has a time, and a namespace a number that it keeps.
+Objects must not pile up: each has a time, and a namespace a number that it keeps.
 """
 
 from __future__ import annotations

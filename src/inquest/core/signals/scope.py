@@ -1,4 +1,4 @@
-"""Who may ask about what, by namespaces alone (reliability, section 12, tenancy)."""
+"""Who may ask about what, by namespaces alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEAR: Final = 2
 
 
 def fingerprint_of_signal(spec: SignalContent, root: TargetRef | None) -> str:
-    """What makes two Signals one case (resources, 1.4); empty while a named target has no known root."""
+    """What makes two Signals one case; empty while a named target has no known root."""
     if spec.target.kind == UNKNOWN_KIND:
         return fingerprint_of_unknown(spec.target.namespace, spec.name)
     return fingerprint_of(root) if root is not None else ""

@@ -1,6 +1,6 @@
 """Does this Signal deserve an Investigation? Fourteen reasons against it, in order; the first one wins.
 
-Read `TRIAGE` from top to bottom (resources, section 9.1). Each rule looks at the same frozen `TriageInput` and either
+Read `TRIAGE` from top to bottom. Each rule looks at the same frozen `TriageInput` and either
 gives the decision or None. What nobody objects to is accepted.
 """
 

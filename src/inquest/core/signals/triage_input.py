@@ -20,7 +20,7 @@ BUILT_IN_PROTECTED: Final = frozenset({"kube-system", "kube-public", "kube-node-
 
 @dataclass(frozen=True)
 class TriageRules:
-    """The settings that triage reads (resources, 15.1)."""
+    """The settings that triage reads."""
 
     operator_namespace: str = "inquest-system"
     namespaces: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""What may enter the catalogue: the text of a RemediationWorkflow, read and checked (section 7.2). Pure.
+"""What may enter the catalogue: the text of a RemediationWorkflow, read and checked. Pure.
 
 Two dialects: `kubernaut.ai/v1alpha1` is the peer's, `inquest.dev/v1alpha1` is ours and may say more.
 """
@@ -30,7 +30,7 @@ _FIELD_NOT_SCORED = "resourceQuotaConstrained"
 
 
 class ContentError(ValueError):
-    """The content does not satisfy section 7.2; the text names the field."""
+    """The content is no workflow that can be registered; the text names the field."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def _severities(labels: Mapping[str, Any], *, is_own: bool) -> list[str]:
 
 
 def _kind_of(component: str) -> str:
-    """Of `group/version/Kind` the Kind: queries name nothing else (section 13, row 16)."""
+    """Of `group/version/Kind` the Kind: queries name nothing else."""
     return component.rsplit("/", 1)[-1]
 
 

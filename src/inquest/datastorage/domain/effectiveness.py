@@ -1,4 +1,4 @@
-"""How well a remediation did: a fold over its stored assessment events (section 9). Pure."""
+"""How well a remediation did: a fold over its stored assessment events. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StoredAssessment(NamedTuple):
     health_checks: Mapping[str, Any] | None
     metric_deltas: Mapping[str, Any] | None
     named_post_hashes: frozenset[str]
-    """Every post hash that any event named: the link of section 8.2."""
+    """Every post hash that any event named: the link to what was tried before."""
     assessed_at: datetime | None
     skipped: int
     """Events without data that can be read."""
@@ -143,7 +143,7 @@ def _text(data: Mapping[str, Any], name: str) -> str | None:
 
 
 def effectiveness_answer(correlation_id: str, state: StoredAssessment) -> dict[str, Any]:
-    """The body of `GET /api/v1/effectiveness/{correlation_id}` without its clock (section 9.2)."""
+    """The body of `GET /api/v1/effectiveness/{correlation_id}` without its clock."""
     components: dict[str, Any] = {}
     for name, part in state.components.items():
         components |= {f"{name}_assessed": part.assessed, f"{name}_score": part.score}

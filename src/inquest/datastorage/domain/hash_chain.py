@@ -1,4 +1,4 @@
-"""One hash chain for each correlation id: what is hashed, byte for byte, and how it is checked (section 10.5). Pure."""
+"""One hash chain for each correlation id: what is hashed, byte for byte, and how it is checked. Pure."""
 
 from __future__ import annotations
 

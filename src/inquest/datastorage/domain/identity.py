@@ -6,7 +6,7 @@ import hashlib
 import uuid
 
 WORKFLOW_NAMESPACE = uuid.UUID("6ba7b810-9dad-51d0-80b7-00c04fd430c8")
-"""Not the DNS namespace of RFC 4122: the peer writes `51d0` where that has `11d1` (section 7.4)."""
+"""Not the DNS namespace of RFC 4122: the peer writes `51d0` where that has `11d1`."""
 
 
 def content_hash(content: str) -> str:

@@ -1,4 +1,4 @@
-"""What a posted workflow means for what the catalogue holds already (section 7.5). Pure."""
+"""What a posted workflow means for what the catalogue holds already. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is offered, in which order: filters, score, order, gate and page of the three discovery steps (sections 5 and 6).
+"""Who is offered, in which order: filters, score, order, gate and page of the three discovery steps.
 
 Pure. All points are whole hundredths, so that the order never hangs on a rounding.
 """
@@ -29,7 +29,7 @@ BOOLEAN_LABELS = {
     "stateful": 2,
     "hpaEnabled": 2,
 }
-"""Points in hundredths when query and workflow agree (section 6.2)."""
+"""Points in hundredths when query and workflow agree."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class WorkflowScore:
 
     @property
     def final(self) -> int:
-        """min((5.0 + detected + custom - penalty) / 10, 1) in thousandths (section 6.1)."""
+        """min((5.0 + detected + custom - penalty) / 10, 1) in thousandths."""
         return min(BASE_HUNDREDTHS + self.detected + self.custom - self.penalty, MOST_THOUSANDTHS)
 
 
@@ -174,17 +174,17 @@ def ranked_offers(offers: Sequence[Offer], action_type: str, query: Query) -> li
 
 
 def is_gated(labels: WorkflowLabelSet, query: Query) -> bool:
-    """Step 3: whether the security gate closes; with no mandatory filter it stays open (section 6.6)."""
+    """Step 3: whether the security gate closes; with no mandatory filter it stays open."""
     return any(query.filters.values()) and not passes(labels, query)
 
 
 def passes(labels: WorkflowLabelSet, query: Query) -> bool:
-    """Conditions 4 and 5 of section 5; custom labels never filter."""
+    """Mandatory and detected labels; custom labels never filter."""
     return matches_mandatory(labels, query) and is_compatible(labels.detected, query)
 
 
 def matches_mandatory(labels: WorkflowLabelSet, query: Query) -> bool:
-    """Every non-empty filter finds its value, without case, or the workflow's wildcard (section 5.1)."""
+    """Every non-empty filter finds its value, without case, or the workflow's wildcard."""
     said = labels.said
     return not any(said[name].isdisjoint(accepted) for name, accepted in query.accepted)
 
@@ -197,7 +197,7 @@ def texts_of(stored: object) -> tuple[str, ...]:
 
 
 def is_compatible(stored: Mapping[str, Any], query: Query) -> bool:
-    """A detected label that the workflow requires otherwise closes the way (section 5.2)."""
+    """A detected label that the workflow requires otherwise closes the way."""
     return all(_is_unset(stored.get(name), *accepted) for name, accepted in query.required)
 
 
@@ -206,7 +206,7 @@ def _is_unset(stored: object, *accepted: object) -> bool:
 
 
 def score(labels: WorkflowLabelSet, query: Query) -> WorkflowScore:
-    """The three terms of section 6."""
+    """The three terms of a score."""
     return WorkflowScore(
         detected_boost(labels.detected, query.detected),
         custom_boost(labels.custom, query.custom),
@@ -215,7 +215,7 @@ def score(labels: WorkflowLabelSet, query: Query) -> WorkflowScore:
 
 
 def detected_boost(stored: Mapping[str, Any], asked: Mapping[str, bool | str]) -> int:
-    """Section 6.2, in hundredths; at most 39."""
+    """For detected labels that agree, in hundredths; at most 39."""
     booleans = sum(w for name, w in BOOLEAN_LABELS.items() if asked.get(name) is True and stored.get(name) is True)
     return booleans + sum(_text_boost(rule, asked.get(name), stored.get(name)) for name, rule in TEXT_LABELS.items())
 
@@ -231,7 +231,7 @@ def _text_boost(rule: TextLabel, asked: object, stored: object) -> int:
 
 
 def custom_boost(stored: Mapping[str, Any], asked: Mapping[str, Sequence[str]]) -> int:
-    """Section 6.3, in hundredths, without a cap of its own; a value given twice counts twice."""
+    """For custom labels, in hundredths, without a cap of its own; a value given twice counts twice."""
     return sum(_pair_boost(texts_of(stored.get(_UNMATCHABLE.sub("", key))), v) for key, vs in asked.items() for v in vs)
 
 
@@ -242,7 +242,7 @@ def _pair_boost(values: Sequence[str], wanted: str) -> int:
 
 
 def penalty(stored: Mapping[str, Any], asked: Mapping[str, bool | str]) -> int:
-    """Section 6.4, in hundredths: a workflow that says nothing of GitOps for a target under GitOps."""
+    """The penalty, in hundredths, of a workflow that says nothing of GitOps for a target under GitOps."""
     unmanaged = asked.get("gitOpsManaged") is True and stored.get("gitOpsManaged") is not True
     tool = asked.get("gitOpsTool")
     other_tool = tool in TEXT_LABELS["gitOpsTool"].known and stored.get("gitOpsTool") not in (tool, WILDCARD)

@@ -1,4 +1,4 @@
-"""What was tried on this object, or on this spec: entries of the two tiers (section 8). Pure."""
+"""What was tried on this object, or on this spec: entries of the two tiers. Pure."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def target_text(namespace: str, kind: str, name: str) -> str:
 
 
 def hash_match(current: str, *, pre: str | None, post: str | None, linked_by_post: bool) -> str:
-    """The four rules of section 8.4 in their order; texts are compared byte for byte."""
+    """The four rules in their order; texts are compared byte for byte."""
     if current == pre:
         return PRE_REMEDIATION
     if current == post or (not post and linked_by_post):

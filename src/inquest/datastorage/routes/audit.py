@@ -1,4 +1,4 @@
-"""Writing, reading and checking of audit events (section 10)."""
+"""Writing, reading and checking of audit events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registration and life cycle of workflows and action types (section 7)."""
+"""Registration and life cycle of workflows and action types."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def list_workflows(request: Request) -> Response:
 
 
 async def register_workflow(request: Request) -> Response:
-    """The checks in the order of section 7.3; 201 for a new row, 200 for the same content."""
+    """The checks in their order; 201 for a new row, 200 for the same content."""
     service, body = service_of(request), await body_of(request, most=WORKFLOW_BODY)
     if isinstance(body, dict) and "schemaImage" in body and "content" in body:
         raise WireProblem(400, "legacy-format", "schemaImage is not accepted any more; send content")

@@ -1,4 +1,4 @@
-"""Discovery in three steps, and what the audit trail keeps of it (sections 4 to 6)."""
+"""Discovery in three steps, and what the audit trail keeps of it."""
 
 from __future__ import annotations
 

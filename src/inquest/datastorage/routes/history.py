@@ -1,4 +1,4 @@
-"""Remediation history, effectiveness and outcome memory (sections 8 and 9; behaviours, section 17)."""
+"""Remediation history, effectiveness and outcome memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit trail in the database: append only, each id once, one chain for each correlation id (section 10)."""
+"""The audit trail in the database: append only, each id once, one chain for each correlation id."""
 
 from __future__ import annotations
 
@@ -173,14 +173,14 @@ def _conditions(question: AuditQuestion) -> list[ColumnElement[bool]]:
 
 
 def _number_of(conditions: Sequence[ColumnElement[bool]]) -> Select[int]:
-    """All events come from the counter: there may be millions (section 15)."""
+    """All events come from the counter: there may be millions."""
     if not conditions:
         return select(audit_counter.c.events)
     return select(func.count()).select_from(audit_events).where(*conditions)
 
 
 def shown_event(row: Stored) -> dict[str, Any]:
-    """An event as the audit query answers it (section 10.4)."""
+    """An event as the audit query answers it."""
     optional = {name: row[name] for name in _SHOWN_IF_SET if row[name]}
     return {
         "event_id": row["event_id"],

@@ -1,4 +1,4 @@
-"""Workflows and action types in the database; discovery reads them from memory, keyed by one counter (section 14.4)."""
+"""Workflows and action types in the database; discovery reads them from memory, keyed by one counter."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CatalogueStore:
         return [full_record(row) for row in fitting[question.offset : question.offset + question.limit]], len(fitting)
 
     async def register(self, workflow: ParsedWorkflow, *, source: str, by: str, now: datetime) -> Registered:
-        """The duplicate decision and what follows from it, in one transaction (section 7.5)."""
+        """The duplicate decision and what follows from it, in one transaction."""
 
         def work(connection: Connection) -> Registered:
             _take_turn(connection)
@@ -211,7 +211,7 @@ def described(stored: object) -> dict[str, Any]:
 
 
 def summary(row: Stored) -> dict[str, Any]:
-    """What discovery step 2 shows of a workflow (section 4.2)."""
+    """What discovery step 2 shows of a workflow."""
     members = {
         "workflowId": row["workflow_id"],
         "workflowName": row["workflow_name"],
@@ -229,7 +229,7 @@ def summary(row: Stored) -> dict[str, Any]:
 
 
 def full_record(row: Stored) -> dict[str, Any]:
-    """The full record of section 7.1; what is unset is left out."""
+    """The full record; what is unset is left out."""
     members = {
         **summary(row),
         "schemaVersion": row["schema_version"],
@@ -337,7 +337,7 @@ NOT_DISABLED: Mapping[str, Any] = {
     "disabled_reason": None,
     "status_reason": None,
 }
-"""What leaves a row when it is Active again (section 13, row 17)."""
+"""What leaves a row when it is Active again."""
 
 
 def _columns(workflow: ParsedWorkflow) -> dict[str, Any]:

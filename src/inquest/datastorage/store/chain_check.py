@@ -1,4 +1,4 @@
-"""Every hash chain, read where it is stored and without the service's help (section 10.6)."""
+"""Every hash chain, read where it is stored and without the service's help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to the database: transactions, the race of two writers, and the schema kept up to date (section 14).
+"""The way to the database: transactions, the race of two writers, and the schema kept up to date.
 
     open_database(url)   `sqlite.SqliteDatabase` or `postgres.PostgresDatabase`
 

@@ -64,7 +64,7 @@ class HistoryQueries:
         self._database = database
 
     async def context(self, question: HistoryQuestion, *, now: datetime) -> dict[str, Any]:
-        """The answer of section 8.3; both tiers are judged with one `now`."""
+        """What was tried on a target; both tiers are judged with one `now`."""
         return await self._database.read(lambda connection: _context(connection, question, now))
 
     async def assessment(self, correlation_id: str) -> StoredAssessment | None:
@@ -84,7 +84,7 @@ def _context(connection: Connection, question: HistoryQuestion, now: datetime) -
     except SQLAlchemyError as error:
         if isinstance(error, DBAPIError) and error.connection_invalidated:
             raise
-        # Perhaps it is the older tier that cannot be read, and the newer one is of use without it (section 8.5).
+        # Perhaps it is the older tier that cannot be read, and the newer one is of use without it.
         tiers = _tiers(connection, question, asked | {"start": asked["border"]}) | {OLDER: HistoryTier(degraded=True)}
     return _answer(question, tiers[NEWER], tiers[OLDER])
 
@@ -256,7 +256,7 @@ _TOLD_OF_ONE: Final = {engine: _told(engine, bindparam("uid", type_=Text())) for
 
 @cache
 def _regressions(scope: str, tier: int) -> Select[Any]:
-    """Whether a row has the current hash before it, in scope, also beyond the cut (section 8.4)."""
+    """Whether a row has the current hash before it, in scope, also beyond the cut."""
     here = [] if scope == "hash" else [_of_target()]
     return select(exists(select(_ROWS.event_id).where(_within(tier, _ROWS), _ROWS.pre_spec_hash == _HASH, *here)))
 

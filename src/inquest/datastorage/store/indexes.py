@@ -1,4 +1,4 @@
-"""The indexes of the tables, as the migrations leave them (section 14).
+"""The indexes of the tables, as the migrations leave them.
 
 Apart from the tables: no statement names an index. For one engine at a time: a condition of PostgreSQL's loads all that
 is known about it.

@@ -1,4 +1,4 @@
-"""How cases of a cluster ended, for a new one of it (behaviours, section 17).
+"""How cases of a cluster ended, for a new one of it.
 
 What that teaches is worked out by who asks. Here the endings of the new case's owner are found, and those of owners of
 the same cluster that showed the same signs lately; of each owner all that are kept, so that a loss of trust is there.

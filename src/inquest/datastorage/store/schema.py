@@ -54,7 +54,7 @@ def _create(connection: Connection) -> None:
     connection.execute(audit_counter.insert().values(id=1, events=0))
     connection.execute(VERSIONS.insert().values(version_num=NEWEST))
     if engine == "postgresql":
-        # Index-only scans need a fresh visibility map, and this table only ever grows (section 15).
+        # Index-only scans need a fresh visibility map, and this table only ever grows.
         connection.execute(text("ALTER TABLE audit_events SET (autovacuum_vacuum_insert_scale_factor = 0.02)"))
 
 

@@ -1,4 +1,4 @@
-"""The tables, the same on SQLite and PostgreSQL (section 14)."""
+"""The tables, the same on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 

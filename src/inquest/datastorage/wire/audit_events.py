@@ -1,4 +1,4 @@
-"""What an audit event is, and what is refused before it is stored (sections 10.1 and 10.2). Pure."""
+"""What an audit event is, and what is refused before it is stored. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MOST_EVENTS_IN_A_BATCH = 500
 FURTHEST_AHEAD = timedelta(minutes=60)
 OLDEST = timedelta(days=7)
 DEFAULT_RETENTION_DAYS = 2555
-"""Seven years (section 10.6)."""
+"""Seven years."""
 
 REMEDIATION_STARTED = "remediation.workflow_created"
 CASE_ENDED = "inquest.case.ended"
-"""What a case leaves for later ones of its cluster (behaviours, section 17)."""
+"""What a case leaves for later ones of its cluster."""
 FEEDBACK_GIVEN = "inquest.feedback.given"
 """What a person said of an ended case; Wrong takes trust away from what it taught."""
 LIFECYCLES = {"orchestrator.lifecycle.completed": "completed", "orchestrator.lifecycle.failed": "failed"}
@@ -54,7 +54,7 @@ class StoredEvent:
 
     @property
     def derived(self) -> dict[str, str | None]:
-        """Columns that history asks by; null everywhere else (section 14.1)."""
+        """Columns that history asks by; null everywhere else."""
         starts = self.event_type == REMEDIATION_STARTED
         assesses = self.event_category == "effectiveness"
         teaches = self.event_type == CASE_ENDED and bool(self.cluster_name)
@@ -190,7 +190,7 @@ def _instant(text: str) -> datetime:
 
 
 def _check_bounds(at: datetime, now: datetime) -> None:
-    """Both bounds lie inside (section 10.1)."""
+    """Both bounds lie inside."""
     if at > now + FURTHEST_AHEAD:
         ahead = duration_text(at - now)
         raise EventError(f"invalid timestamp: timestamp is in the future (server time ahead by: {ahead})")

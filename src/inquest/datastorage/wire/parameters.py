@@ -1,4 +1,4 @@
-"""Reading of requests: what is checked before any handler runs (sections 2.4, 4.1, 8.1, 10.4). Pure."""
+"""Reading of requests: what is checked before any handler runs. Pure."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def plain_list_question(given: Parameters) -> PlainListQuestion:
 
 
 def history_question(given: Parameters) -> HistoryQuestion:
-    """Section 8.1; an empty window means the default."""
+    """What history is asked by; an empty window means the default."""
     _refuse([*_missing(given, ("targetKind", "targetName", "targetNamespace", "currentSpecHash"))])
     for name in ("targetKind", "targetName", "currentSpecHash"):
         if not given[name]:
@@ -209,7 +209,7 @@ def history_question(given: Parameters) -> HistoryQuestion:
 
 
 def memory_question(given: Parameters) -> MemoryQuestion:
-    """Both names are needed: an unknown cluster has no memory (behaviours, section 17)."""
+    """Both names are needed: an unknown cluster has no memory."""
     _refuse([*_missing(given, ("cluster", "owner"))])
     for name in ("cluster", "owner"):
         if not given[name]:
@@ -254,7 +254,7 @@ def _invalid(detail: str) -> WireProblem:
 
 
 def audit_question(given: Parameters, *, now: datetime) -> AuditQuestion:
-    """Section 10.4."""
+    """What the audit trail is asked by."""
     enums = {"event_category": CATEGORIES, "event_outcome": OUTCOMES}
     _refuse([*_outside(given, enums), *_integers(given, offset=None, limit=MOST_AUDIT_PAGE)])
     names = ("event_type", "event_category", "event_outcome", "severity", "correlation_id")

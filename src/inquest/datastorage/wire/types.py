@@ -1,4 +1,4 @@
-"""Texts of the wire: instants, Go durations, and the words both sides agreed on (section 2.2)."""
+"""Texts of the wire: instants, Go durations, and the words both sides agreed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that is read before any conclusion (behaviours, section 6.1): bounded, parallel, each read an evidence entry.
+"""All that is read before any conclusion: bounded, parallel, each read an evidence entry.
 
 The target and what surrounds it, in three rounds: what is always listed; what the pods so read need by name, and
 their logs; what only trouble of some kind asks for (`table` says which). Numbers are given after everything was

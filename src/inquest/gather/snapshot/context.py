@@ -1,4 +1,4 @@
-"""Owner chain and enrichment reads (pipeline, section 13), only through `ports.Cluster`.
+"""Owner chain and enrichment reads, only through `ports.Cluster`.
 
 A read that fails is a gap; only failures on the start can be hard ones, and they are values too.
 """
@@ -23,7 +23,7 @@ from inquest.ports.kubernetes import Cluster, ResourceKind
 T = TypeVar("T")
 
 RETRY_PAUSES: Final = (1.0, 2.0, 4.0)
-"""Seconds before each further try of the start (pipeline, section 13.1)."""
+"""Seconds before each further try of the start."""
 MAX_OWNERS: Final = 10
 READ_DEADLINE: Final = 10.0
 """Seconds for one read, retries of the port included."""
@@ -142,7 +142,7 @@ def _uid(found: Json) -> str:
 
 
 async def _kinds(cluster: Cluster, target: TargetRef) -> tuple[list[ResourceKind], tuple[str, ...]]:
-    """The kinds that the target's word can mean, and the versions of which one must be named (pipeline, 10)."""
+    """The kinds that the target's word can mean, and the versions of which one must be named."""
     said = target.api_version or ""
     try:
         return [await _kind(cluster, target, said)], ()

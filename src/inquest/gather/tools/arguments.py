@@ -1,4 +1,4 @@
-"""What a model may write into a tool call; the schemas that it is offered come from here (behaviours, section 15.4).
+"""What a model may write into a tool call; the schemas that it is offered come from here.
 
 Surplus keys are ignored and nulls count as not said. What becomes a part of a URL is refused here already unless it is
 a plain name.
@@ -237,7 +237,7 @@ class QueryLoki(Arguments):
 
 
 class Paged(Arguments):
-    """A page; what lies outside the bounds is drawn in (pipeline, section 12.4)."""
+    """A page; what lies outside the bounds is drawn in."""
 
     offset: Annotated[int, AfterValidator(lambda value: max(0, value))] = 0
     limit: Annotated[int, AfterValidator(lambda value: 10 if value < 1 else min(value, 100))] = 10

@@ -1,4 +1,4 @@
-"""Failures in kubectl's own words, and what each of them means (behaviours, section 4).
+"""Failures in kubectl's own words, and what each of them means.
 
 Models know these words. The hint stands after the raw error and never instead of it.
 """

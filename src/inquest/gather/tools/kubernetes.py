@@ -1,4 +1,4 @@
-"""The Kubernetes tools of invocation 1, on `ports.Cluster` alone (pipeline, section 12.1)."""
+"""The Kubernetes tools of invocation 1, on `ports.Cluster` alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools over metrics and logs of a monitoring stack (pipeline, section 12.2).
+"""Tools over metrics and logs of a monitoring stack.
 
 Namespaces are the case's and are forced by the adapters. Where no time is given, the incident's window is meant.
 """

@@ -1,4 +1,4 @@
-"""The resource-context tools: owner, spec hash, labels, quota and history of an object (pipeline, section 12.3)."""
+"""The resource-context tools: owner, spec hash, labels, quota and history of an object."""
 
 from __future__ import annotations
 

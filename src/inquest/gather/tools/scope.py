@@ -1,6 +1,6 @@
 """What a case may read: no Secrets in any spelling, no foreign namespace, a short list of cluster-scoped kinds.
 
-Checked when a call runs, not when tools are listed, and before any request is made (reliability, sections 9, 12).
+Checked when a call runs, not when tools are listed, and before any request is made.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _forms(word: str) -> set[str]:
 
 
 def without_blocked(found: Mapping[str, Any], blocked: Iterable[str] = ()) -> tuple[dict[str, Any] | None, int]:
-    """The object without what is of a blocked kind in it, and how many objects that were (behaviours, 15.4).
+    """The object without what is of a blocked kind in it, and how many objects that were.
 
     None where the object itself is of a blocked kind; a list of such a kind holds as many as it has items, whether or
     not they say what they are.

@@ -5,7 +5,7 @@
     results = await tools.run(Invocation.RCA, runs, Reach("shop", evidence=…))
 
 A result is redacted by structure, rendered, redacted as text, numbered as evidence, cut, framed. A failing call is a
-gap with a reason, and its neighbours do not notice (pipeline, sections 6.3, 12).
+gap with a reason, and its neighbours do not notice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from inquest.ports.model import Reach
 CALL_SECONDS: Final = 60.0
 AT_ONCE: Final = 8
 LONG_CHARACTERS: Final = 32_768
-"""What is longer is worked on in a thread (reliability, section 15.2)."""
+"""What is longer is worked on in a thread."""
 WITHHELD: Final = "output withheld: it could not be redacted"
 
 READ: Final = (
@@ -276,7 +276,7 @@ def _end_in(seconds: float | None) -> float | None:
 
 
 async def _run(invocation: Invocation, call: ToolCall, context: ToolContext) -> Output:
-    """Whatever was listed: phase, backend and schema are checked here, now (reliability, section 9)."""
+    """Whatever was listed: phase, backend and schema are checked here, now."""
     tool = REGISTRY[invocation].get(call.name)
     if tool is not None and tool.system and not tool.available(context.backends):
         raise NotConfigured(f"NotConfigured: {tool.system} is not configured")

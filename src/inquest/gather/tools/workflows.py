@@ -1,4 +1,4 @@
-"""The three steps of discovery, for invocation 2 (pipeline, section 12.4).
+"""The three steps of discovery, for invocation 2.
 
 Filters come from the investigation; a model can neither widen nor change them.
 """

@@ -1,4 +1,4 @@
-"""The HTTP face: the ways in, and what each end is as an answer (resources, section 11.1)."""
+"""The HTTP face: the ways in, and what each end is as an answer."""
 
 from __future__ import annotations
 

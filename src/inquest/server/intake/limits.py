@@ -16,7 +16,7 @@ from inquest.ports.clock import Clock
 from inquest.serving.problems import Problem
 
 MOST_BYTES: Final = 1024 * 1024
-"""Of a body (resources, section 11.1)."""
+"""Of a body."""
 BODY_SECONDS: Final = 10.0
 REQUESTS_AT_ONCE: Final = 16
 BUSY_SECONDS: Final = 1

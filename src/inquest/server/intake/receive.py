@@ -46,7 +46,7 @@ OUTSIDE: Final = "OutOfScope"
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of one notice; `status` is the HTTP code that says it (resources, section 11.1)."""
+    """What became of one notice; `status` is the HTTP code that says it."""
 
     status: int
     result: str

@@ -1,4 +1,4 @@
-"""Findings in causal order: what explains the others stands above them (cases, section 3; resources, section 3.3).
+"""Findings in causal order: what explains the others stands above them.
 
 Three steps. The table of `causality.py` says what explains what, and what is explained is folded into its cause. What
 is left is ordered by how certain it is, what it explains, how it stands to the Signal's target, and whether it was

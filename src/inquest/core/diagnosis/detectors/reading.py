@@ -190,7 +190,7 @@ def config_map(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject 
 
 
 def culprit(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
-    """The workload rather than its pod: the topmost owner that is known (cases, section 3)."""
+    """The workload rather than its pod: the topmost owner that is known."""
     current, ref = pod, object_ref(pod.object)
     for _ in range(10):
         owner = controller_of(current.object)
@@ -382,5 +382,5 @@ def possible(
 
 
 def limited(value: object) -> str:
-    """A value as it fits the status (resources, section 3.3)."""
+    """A value as it fits the status."""
     return str(value if value is not None else "")[:MAX_VALUE]

@@ -2,7 +2,7 @@
 
 A detector is a pure function `(Snapshot) -> Iterable[Finding]`. To add one: write its file, its tables of true and
 false cases, and its row in `DETECTORS`. Its quotes must stand in the evidence that they cite (`reading.cited` sees to
-that), and its category comes from behaviours, section 13.2.
+that), and its category stands in `core/diagnosis/categories.py`.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def detect(snapshot: Snapshot) -> tuple[Finding, ...]:
 
 
 def examine(snapshot: Snapshot, detectors: Iterable[Detector] = DETECTORS) -> tuple[Ranked, tuple[Gap, ...]]:
-    """What was found, and a gap for each detector that failed: the others have their word (behaviours 19.4, L30)."""
+    """What was found, and a gap for each detector that failed: the others have their word."""
     found: list[Finding] = []
     gaps: list[Gap] = []
     for detector in detectors:

@@ -119,7 +119,7 @@ WARNINGS: Final = "warning events"
 
 
 def known_calls(snapshot: Snapshot) -> Iterator[PrefetchedCall]:
-    """Calls that would read target and owners again; what was cut, or failed, may be asked for (behaviours, 11.5)."""
+    """Calls that would read target and owners again; what was cut, or failed, may be asked for."""
     whole = {item.id: item.arguments.get("read") for item in snapshot.evidence if item.status is EvidenceStatus.OK}
     warnings = next((name for name, read in whole.items() if read == WARNINGS), "")
     for seen in snapshot.objects:

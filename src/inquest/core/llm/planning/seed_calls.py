@@ -1,4 +1,4 @@
-"""What the alert itself asks of Prometheus, asked before a model's first turn (behaviours, section 11.5)."""
+"""What the alert itself asks of Prometheus, asked before a model's first turn."""
 
 from __future__ import annotations
 

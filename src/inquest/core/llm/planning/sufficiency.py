@@ -1,4 +1,4 @@
-"""Whether a person's question may be answered from the snapshot alone (behaviours, section 7).
+"""Whether a person's question may be answered from the snapshot alone.
 
 A soft bias: the choice is a sentence in the prompt or nothing; no call is ever refused because of it. A list of named
 doubts, the first that holds wins, and in doubt the model is told nothing.

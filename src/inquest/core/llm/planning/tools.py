@@ -1,4 +1,4 @@
-"""Which tools are worth a look first, and which are offered at all (behaviours, sections 11.3 and 11.4).
+"""Which tools are worth a look first, and which are offered at all.
 
 The plan is advice: while all tools fit under the cap all of them are offered, in one order for every case, so that an
 endpoint's cache of the beginning of a request serves them all. Above the cap the plan decides.
@@ -15,7 +15,7 @@ from typing import Final
 from inquest.core.llm.messages import ToolSchema
 
 RESERVED_SCHEMAS: Final = ("read_evidence", "get_runbook")
-"""Cheap ones that think rather than look: three places are theirs (pipeline, section 6.5)."""
+"""Cheap ones that think rather than look: three places are theirs."""
 CONTEXT_TOOLS: Final = ("get_namespaced_resource_context", "get_cluster_resource_context")
 TOOL_BUDGET: Final = 10
 PRIMARY, RELEVANT, WORD, SECONDARY, KNOWN, FALLBACK = 100, 70, 4, -10, -25, 10
@@ -175,7 +175,7 @@ def _with_fallback(scores: Sequence[ToolScore]) -> list[ToolScore]:
 
 
 def score_of(tool: ToolSchema, topic: Topic, words: Collection[str], known: Collection[str] = ()) -> ToolScore:
-    """The table of behaviours 11.3, one term after the other."""
+    """One term of the score after the other."""
     source = source_of(tool.name)
     about = _words(f"{tool.name.replace('_', ' ')} {tool.description}")
     hits = sorted(set(words) & about)
@@ -201,7 +201,7 @@ def _words(text: str) -> set[str]:
 
 
 def offer_tools(tools: tuple[ToolSchema, ...], plan: ToolPlan, most: int) -> tuple[ToolSchema, ...]:
-    """All tools where they fit; else those of the plan, and without a usable plan the tiers of behaviours 11.4."""
+    """All tools where they fit; else those of the plan, and without a usable plan tier by tier."""
     if len(tools) <= most:
         return tools
     planned = set(plan.names) & {tool.name for tool in tools}

@@ -1,4 +1,4 @@
-"""What a model set out to look at, and how far it came (behaviours, section 8, "Plan block").
+"""What a model set out to look at, and how far it came.
 
 The plan is read out of its first message; what became of a step follows
 from the calls that are booked to it and from nothing that the model says about them.

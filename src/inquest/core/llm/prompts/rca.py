@@ -1,4 +1,4 @@
-"""What the model of invocation 1 is told: typed parts, those that never change first (pipeline, section 11).
+"""What the model of invocation 1 is told: typed parts, those that never change first.
 
 What is the same for every case stands before what an installation sets, and that before what a case is about: an
 endpoint that caches the beginning of a request then knows most of it already. Everything that comes from a signal, the
@@ -93,7 +93,7 @@ class RcaContext:
     history: str = ""
     """The section of pipeline 16, heading included."""
     memory: str = ""
-    """What earlier cases taught, heading included (behaviours, section 17)."""
+    """What earlier cases taught, heading included."""
     playbooks: tuple[PlaybookMatch, ...] = ()
     first_tools: tuple[str, ...] = ()
     rationale: str = ""
@@ -222,14 +222,14 @@ def first_message(context: RcaContext) -> str:
 
 
 def _window(found: IncidentWindow) -> str:
-    """Where to look in time (behaviours, section 11.2)."""
+    """Where to look in time."""
     since = "from when it fired" if found.confidence else "from when it was received: nobody said when it began"
     earlier = "; it began earlier" if found.onset_outside else ""
     return f"{rfc3339(found.start)} and {rfc3339(found.end)} ({since}{earlier})"
 
 
 def _missing_stacks(context: RcaContext) -> str:
-    """Said once, so that nobody looks for what is not there (behaviours, section 11.4)."""
+    """Said once, so that nobody looks for what is not there."""
     missing = [name for name in STACK_TOOLS if name not in context.tools] if context.tools else []
     return f"Not configured here, and no fault of the incident: {', '.join(missing)}." if missing else ""
 
@@ -239,7 +239,7 @@ def _playbooks(context: RcaContext) -> str:
 
 
 def _playbook(found: PlaybookMatch) -> str:
-    """A strong default, not an order: candidates, never verdicts (behaviours, section 5.2)."""
+    """A strong default, not an order: candidates, never verdicts."""
     cited = f" ({', '.join(found.evidence)})" if found.evidence else ""
     lines = (
         f"### {found.name}",
@@ -405,7 +405,7 @@ _LOGS: Final = frozenset(
 
 
 def _shown(item: Evidence, room: int) -> str:
-    """Whole lines, and what is missing (behaviours, section 6.1); of a log how it ended rather than how it began."""
+    """Whole lines, and what is missing; of a log how it ended rather than how it began."""
     text = make_visible(item.text)
     if _what(item) in _LOGS:
         return reread_form(

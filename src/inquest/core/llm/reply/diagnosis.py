@@ -142,7 +142,7 @@ def _belied_caution(said: str) -> CaseWarning:
 
 
 def cautions_from(problems: Sequence[FieldProblem], conflicts: Sequence[FieldProblem]) -> tuple[CaseWarning, ...]:
-    """What is left of a reply's problems after the corrective turn (pipeline, 3.8)."""
+    """What is left of a reply's problems after the corrective turn."""
     paths = tuple(dict.fromkeys(problem.path for problem in problems if problem not in conflicts))
     found = []
     if paths:

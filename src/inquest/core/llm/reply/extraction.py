@@ -1,4 +1,4 @@
-"""Where in a text a verdict may stand: JSON values, fences, sections, balanced objects (pipeline, 3.2 and 3.3).
+"""Where in a text a verdict may stand: JSON values, fences, sections, balanced objects.
 
 Nothing is repaired: what does not decode is no candidate, and a fragment of an unfinished object is none either.
 """
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MAX_CHARACTERS: Final = 1_000_000
-"""Of one reply; what follows is not read (pipeline, 3.2)."""
+"""Of one reply; what follows is not read."""
 MAX_LEVELS: Final = 3
-"""Of JSON inside a string inside JSON (pipeline, 3.1)."""
+"""Of JSON inside a string inside JSON."""
 MAX_FENCES: Final = 100
 """Fenced blocks of one text that are tried; each costs a pass over the rest."""
 MAX_HEADER: Final = 80
@@ -22,7 +22,7 @@ MAX_HEADER: Final = 80
 
 
 def squeeze_key(key: str) -> str:
-    """What two spellings of a key have in common (pipeline, 3.4)."""
+    """What two spellings of a key have in common."""
     return key.lower().replace("_", "").replace("-", "")
 
 
@@ -80,7 +80,7 @@ def trim_reply(text: str) -> str:
 
 
 def leading_json(text: str) -> tuple[Any, int]:
-    """The JSON value with which a text begins and where it ends; 0 when there is none (C1)."""
+    """The JSON value with which a text begins and where it ends; 0 when there is none."""
     if not _LEADING.match(text):
         return None, 0
     try:
@@ -103,7 +103,7 @@ def objects_in(value: Any, levels: int = MAX_LEVELS) -> Iterator[Found]:
 
 
 def _scanned(text: str, skip: Sequence[Span] = ()) -> Iterator[Found]:
-    """Every balanced object of a text that decodes (C4); a fragment of an unfinished one is never a verdict."""
+    """Every balanced object of a text that decodes; a fragment of an unfinished one is never a verdict."""
     at = 0
     while opening := _OPENING.search(text, at):
         start = opening.start()
@@ -146,7 +146,7 @@ class _Fence:
 
 
 def _fences(text: str) -> list[_Fence]:
-    """Fenced blocks in the order in which they are tried (C3)."""
+    """Fenced blocks in the order in which they are tried."""
     found: list[_Fence] = []
     at = 0
     while len(found) < MAX_FENCES and (opening := _FENCE.search(text, at)):
@@ -181,7 +181,7 @@ def _decoded_span(text: str, fence: _Fence) -> Span | None:
 
 
 def _sections(text: str) -> Found:
-    """What stands under known headings, by their names (C2)."""
+    """What stands under known headings, by their names."""
     bodies: dict[str, list[str]] = {}
     name, inside = "", False
     for line in text.split("\n"):

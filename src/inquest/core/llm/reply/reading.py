@@ -1,4 +1,4 @@
-"""Reading what a model wrote: every defence of the reader, then strict validation (pipeline, section 3)."""
+"""Reading what a model wrote: every defence of the reader, then strict validation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ T = TypeVar("T")
 MAX_LABELLED: Final = 500
 """Characters of a summary that is taken from prose."""
 MIN_QUOTE: Final = 3
-"""Characters of a quote that is no number (pipeline, section 7)."""
+"""Characters of a quote that is no number."""
 
 EMPTY: Final = "Empty"
 NO_JSON: Final = "NoJson"
@@ -76,7 +76,7 @@ class Reading:
 
 
 def read_verdict(invocation: Invocation, reply: ModelReply) -> Reading:
-    """The first usable verdict of a reply; never raises, whatever the text (pipeline, section 3)."""
+    """The first usable verdict of a reply; never raises, whatever the text."""
     readings = [_read_place(invocation, tool, text) for tool, text in _places(invocation, reply)]
     usable = next((reading for reading in readings if reading.usable), None)
     return usable or min(readings, key=lambda reading: _FAILURES.index(reading.failure))
@@ -116,7 +116,7 @@ def _reading_of(read: Read) -> Reading:
 
 
 def _is_usable(reply: Reply) -> bool:
-    """The partial guard (pipeline, 3.6)."""
+    """The partial guard."""
     if isinstance(reply, StreamVerdict):
         return bool(reply.hypothesis)
     if isinstance(reply, RcaVerdict):
@@ -125,13 +125,13 @@ def _is_usable(reply: Reply) -> bool:
 
 
 def better(old: Reading, new: Reading) -> Reading:
-    """Which of two replies counts after the corrective turn (pipeline, 3.8)."""
+    """Which of two replies counts after the corrective turn."""
     if not new.usable:
         return old
     return new if not old.usable or len(new.problems) <= len(old.problems) else old
 
 
-# --- keys and fields (pipeline, 3.4 and 3.5) ---------------------------------------------------------
+# --- keys and fields ---------------------------------------------------------
 
 
 REQUIRED: Final = "is required"
@@ -390,7 +390,7 @@ def _scalar(raw: Any) -> str:
 
 
 def _claims(cause: _Form) -> tuple[tuple[RawClaim, ...], int]:
-    """Claims that can be checked, and how many were dropped (pipeline, section 7)."""
+    """Claims that can be checked, and how many were dropped."""
     entries = cause.entries("claims")
     claims = [claim for entry in entries if (claim := _claim(entry))]
     return tuple(claims), len(entries) - len(claims)
@@ -435,7 +435,7 @@ def _offered(found: Found) -> Read:
 
 
 def _declined(found: Found) -> Read:
-    """A verdict of `submit_result_no_workflow`: the call itself is the statement (pipeline, 3.6)."""
+    """A verdict of `submit_result_no_workflow`: the call itself is the statement."""
     form = _Form(found, [])
     reply = _verdict(form, None, (), 0, declined=True)
     _require_summary(form, reply)
@@ -479,7 +479,7 @@ def _verdict(
 
 
 def _with_confidence(choice: WorkflowChoice, figure: float | None) -> WorkflowChoice:
-    """The overall figure of the same reply stands in for a workflow's own (pipeline, 3.5)."""
+    """The overall figure of the same reply stands in for a workflow's own."""
     return WorkflowChoice(choice.workflow_id, figure, choice.rationale, choice.parameters, choice.engine, choice.bundle)
 
 
@@ -529,7 +529,7 @@ def _require_summary(form: _Form, reply: SelectionVerdict) -> None:
 
 
 def _require_workflow(form: _Form, reply: SelectionVerdict) -> None:
-    """What the schema of `submit_result_with_workflow` asks for (pipeline, 2.4)."""
+    """What the schema of `submit_result_with_workflow` asks for."""
     form.require("selected_workflow", reply.choice)
     form.require("confidence", reply.confidence is not None)
     if reply.choice:
@@ -540,12 +540,12 @@ _LABELLED: Final = re.compile(r"^[ \t#*_>-]*+root[ _-]?cause[\s*_]*+:[\s*_]*+(\S
 
 
 def labelled_summary(text: str) -> str:
-    """What prose says after `Root cause:`; for people only, never a verdict (behaviours, 13.1)."""
+    """What prose says after `Root cause:`; for people only, never a verdict."""
     found = _LABELLED.search(trim_reply(text))
     return shorten(found[1].strip(" *_\r"), MAX_LABELLED) if found else ""
 
 
-# --- the corrective turn (pipeline, 3.8) -------------------------------------------------------------
+# --- the corrective turn -------------------------------------------------------------
 
 
 _EXAMPLES: Final[Mapping[Invocation, str]] = {

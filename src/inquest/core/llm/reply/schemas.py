@@ -1,4 +1,4 @@
-"""The submit tools: in which form a model hands in its verdict (pipeline, sections 2.1 to 2.5)."""
+"""The submit tools: in which form a model hands in its verdict."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A pod that no node takes: the scheduler's sentence, read part by part, and held against the nodes that were read.
 
 `0/3 nodes are available: 1 node(s) had untolerated taint {…}, 2 Insufficient memory. preemption: …`: the part that
-keeps most nodes away is the cause; the taint of a control plane alone is normal (behaviours, section 5.3). Where the
+keeps most nodes away is the cause; the taint of a control plane alone is normal. Where the
 nodes were read, what decides is what keeps the pod from the nodes that it asks for.
 """
 

@@ -208,7 +208,7 @@ def _category(container: Container, end: Json, line: str) -> str:
 
 
 def _place(ref: TargetRef, container: Container, end: Json, line: str, category: str) -> tuple[str, str]:
-    """The command where that is wrong, else a word: the log or the process (cases, section 3)."""
+    """The command where that is wrong, else a word: the log or the process."""
     if category == "CommandFailing":
         wanted = next((word for word in ("command", "args") if container.spec.get(word)), "image")
         value = command_of(container) if wanted != "image" else str(container.spec.get("image") or "")

@@ -1,7 +1,7 @@
 """A container that the kernel killed for memory: at its own limit, or without one because the node ran out.
 
 It is said in three places: how a container ended, why it could not be started, and why its pod got no sandbox.
-Exit code 137 without the reason is not this: a liveness kill and an eviction look the same (behaviours, 13.3). Where
+Exit code 137 without the reason is not this: a liveness kill and an eviction look the same. Where
 its own figures creep up to the kill the memory leaks, and a higher limit only buys time.
 """
 
