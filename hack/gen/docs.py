@@ -152,7 +152,7 @@ def phases_page() -> str:
 def _setting_row(leaf: Leaf) -> str:
     live = "yes" if leaf.live else "–"
     meaning = field_docstrings(leaf.group).get(leaf.path.rpartition(".")[2], "")
-    return f"| `{leaf.path}` | {_shown(leaf.field.default)} | {live} | {meaning} |"
+    return f"| `{leaf.path}` | {_shown(leaf.field.default)} | {live} | {' '.join(meaning.split())} |"
 
 
 def _shown(value: Any) -> str:

@@ -131,13 +131,15 @@ class KubernetesSettings(SettingsGroup):
     """How the API server is reached."""
 
     kubeconfig: Path | None = None
-    """Kubeconfig file; empty: the pod's service account."""
+    """Kubeconfig file; empty: the pod's service account. Set where the operator runs outside the cluster."""
     namespace: str = "inquest-system"
-    """The operator's own namespace: journal, Leases, Signals."""
+    """The operator's own namespace: journal, Leases, Signals. The chart sets it."""
     service_account: str = "inquest"
-    """The operator's own account, as the admission policies name it."""
+    """The operator's own account, as the admission policies name it. The chart sets it."""
     namespaces: tuple[str, ...] = ()
-    """Namespaces that it looks after, with no right in others than its own and that of the Jobs; empty: all."""
+    """Namespaces that it looks after, with no right in others than its own and that of the Jobs; empty: all. Name them
+    where a team installs Inquest for itself.
+    """
 
     @property
     def watched(self) -> tuple[str, ...]:

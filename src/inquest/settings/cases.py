@@ -21,44 +21,52 @@ class LimitSettings(SettingsGroup):
     """Budgets of one Investigation; its spec may set its own."""
 
     max_turns: Annotated[int, Field(ge=1, le=100)] = 20
-    """Model turns for each invocation."""
+    """Model turns for each invocation. Lower it for a small model that goes in circles."""
     max_tool_calls: Annotated[int, Field(ge=1, le=500)] = 60
-    """Tool calls of an Investigation."""
+    """Tool calls of an Investigation. Lower it where reads of the cluster are dear."""
     max_calls_per_tool: Annotated[int, Field(ge=1)] = 15
-    """Calls of one tool."""
+    """Calls of one tool. Raise it for a model that asks one thing at a time."""
     token_budget: Annotated[int, Field(ge=1000)] = 300_000
-    """Prompt and completion tokens of an Investigation."""
+    """Prompt and completion tokens of an Investigation. Set it to what one case may cost."""
     timeout: PositiveSpan = timedelta(minutes=15)
-    """From the start of the work to the ruling."""
+    """From the start of the work to the ruling. Raise it for a slow model of your own."""
     queue_timeout: PositiveSpan = timedelta(hours=1)
-    """Longest wait for a free place."""
+    """Longest wait for a free place. Lower it where an old alert is worth nothing."""
 
 
 class RcaSettings(SettingsGroup):
     """How a model goes about finding a root cause; each may be changed alone."""
 
     error_hints: Annotated[bool, LIVE] = True
-    """Say what a known failure of a read means, beside its own words."""
+    """Say what a known failure of a read means, beside its own words. Off for a model that takes hints for orders."""
     visible_plan: Annotated[bool, LIVE] = True
-    """Ask for a plan that people can follow."""
+    """Ask for a plan that people can follow. Off saves some tokens of every turn."""
     sufficiency: Annotated[Literal["off", "lenient", "strict"], LIVE] = "lenient"
-    """How strongly a fresh and healthy snapshot is recommended for a person's question."""
+    """How strongly a fresh and healthy snapshot is recommended for a person's question. `off` where each question
+    deserves a whole look.
+    """
     snapshot_freshness: Annotated[Span, LIVE] = timedelta(seconds=30)
-    """Age above which a snapshot is stale."""
+    """Age above which a snapshot is stale. Raise it with an API server that is slow to read."""
     tool_budget: Annotated[int, Field(ge=1, le=50), LIVE] = 10
-    """Tools that are planned first."""
+    """Tools that are planned first. Raise it where cases end for want of a look."""
     max_tool_schemas: Annotated[int, Field(ge=8, le=128), LIVE] = 32
-    """Tool schemas in one request; `read_evidence`, `get_runbook` and the resource context keep their places."""
+    """Tool schemas in one request; `read_evidence`, `get_runbook` and the resource context keep their places. Lower it
+    for a model with a small window.
+    """
     max_stagnant_turns: Annotated[int, Field(ge=1, le=20), LIVE] = 2
-    """Turns of nothing but repeats before the verdict is asked for."""
+    """Turns of nothing but repeats before the verdict is asked for. Raise it for a model that recovers by itself."""
     summarize: Annotated[bool, LIVE] = False
-    """Let the model shorten long results before it reads them; each takes a call of its own."""
+    """Let the model shorten long results before it reads them; each takes a call of its own. On for a model with a
+    small window.
+    """
     summarize_above: Annotated[int, Field(ge=1_000), LIVE] = 8_000
-    """Characters above which a result is shortened."""
+    """Characters above which a result is shortened. Lower it with the window."""
     streams: Annotated[bool, LIVE] = False
-    """Where the root cause stays open, let four short looks follow: pod, metrics, logs, events; up to 16 more calls."""
+    """Where the root cause stays open, let four short looks follow: pod, metrics, logs, events; up to 16 more calls. On
+    where an answer is worth more than its tokens.
+    """
     playbooks: bool = True
-    """Put the playbooks that match into the prompt."""
+    """Put the playbooks that match into the prompt. Off to see what the model knows by itself."""
     blocked_kinds: tuple[str, ...] = ("serviceaccounts",)
     """Kinds that the model's tools do not read, by plural or kind; Secrets never are, whatever stands here."""
     playbooks_folder: Path | None = None
@@ -69,7 +77,7 @@ class RunnerSettings(SettingsGroup):
     """How Investigations run."""
 
     max_concurrent: Annotated[int, Field(ge=1, le=200)] = 20
-    """Investigations at once in this replica."""
+    """Investigations at once in this replica. Lower it where the model or the API server is small."""
 
 
 class PolicySettings(SettingsGroup):
@@ -82,11 +90,13 @@ class PolicySettings(SettingsGroup):
     opa_binary: str = "opa"
     """Name or path of the OPA binary."""
     query: str = "data.inquest.approval"
-    """What OPA is asked for."""
+    """What OPA is asked for. Changed for a policy that was written for another product."""
     confidence_threshold: Annotated[float | None, LIVE] = 0.8
     """Given to the policy; null leaves the key out."""
     strict: bool = False
-    """Exit at start where the policy is missing or broken."""
+    """Exit at start where the policy is missing or broken. On where no operator is better than one that asks people for
+    everything.
+    """
 
 
 People = Annotated[int, Field(ge=1, le=5)]
@@ -97,13 +107,15 @@ class ApprovalSettings(SettingsGroup):
     """What is asked of people."""
 
     timeout: PositiveSpan = timedelta(minutes=15)
-    """How long a request waits for a decision."""
+    """How long a request waits for a decision. Raise it to what your people on call need."""
     required: People | Mapping[EnvironmentName, People] = 1
     """People who must agree: a number, or a map by environment: `{production: 2, staging: 1}`."""
     separate_requester: bool = False
     """Who created the Signal or Investigation may not approve its remedy; nobody may where that is not on record."""
     escalate_after: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    """Share of the time after which an unanswered request is told once more, one priority higher; 0: never."""
+    """Share of the time after which an unanswered request is told once more, one priority higher; 0: never. Lower it
+    where the first message is often missed.
+    """
 
     def required_in(self, environment: Environment) -> int:
         """People who must agree there: one where nothing is said, the most of all where the environment is unknown."""
@@ -160,25 +172,29 @@ class TriageSettings(SettingsGroup):
     """When a Signal becomes an Investigation."""
 
     ineffective_chain_threshold: Annotated[int, Field(ge=1)] = 3
-    """Runs without effect before a person has to look."""
+    """Runs without effect before a person has to look. Lower it where a useless change does harm."""
     recurrence_count_threshold: Annotated[int, Field(ge=1)] = 5
-    """Runs of any kind inside the window."""
+    """Runs of any kind inside the window. Raise it for faults that come back by nature."""
     window: PositiveSpan = timedelta(hours=4)
-    """How far the chain guards look back."""
+    """How far the chain guards look back. Raise it where faults come back after a night."""
     consecutive_failures: Annotated[int, Field(ge=1)] = 3
-    """Failed Investigations in a row before the block."""
+    """Failed Investigations in a row before the block. Raise it where the model is often away."""
     failure_block: PositiveSpan = timedelta(hours=1)
-    """Length of that block."""
+    """Length of that block. Lower it where somebody looks at failed cases at once."""
     recently_remediated: Span = timedelta(minutes=5)
-    """The same workflow is not run again on the target within this time."""
+    """The same workflow is not run again on the target within this time. Raise it for workloads that start slowly."""
     no_action_hold: Span = timedelta(hours=24)
-    """Hold after an end without action; 0 switches it off."""
+    """Hold after an end without action; 0 switches it off. Lower it where catalogue and policy change often."""
     rate: Annotated[int, Field(ge=1)] = 30
-    """Signals accepted in a minute; one whose case has ended, or waits, no longer counts."""
+    """Signals accepted in a minute; one whose case has ended, or waits, no longer counts. Raise it with
+    `runner.max_concurrent`.
+    """
     rate_per_namespace: Annotated[int, Field(ge=1)] = 10
-    """The same for the targets of one namespace."""
+    """The same for the targets of one namespace. Lower it where one team's storm keeps others waiting."""
     noise: tuple[str, ...] = ()
-    """Names that are never investigated, added to the built-in list."""
+    """Names that are never investigated, added to the built-in list. Add the alerts that you acknowledge without a
+    look.
+    """
 
 
 LabelKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
@@ -195,14 +211,18 @@ class HistorySettings(SettingsGroup):
     """How what was done to a target before is judged."""
 
     repeat_threshold: Annotated[int, Field(ge=1)] = REPEAT_THRESHOLD
-    """Runs of one workflow for one kind of signal without effect, after which another one is advised."""
+    """Runs of one workflow for one kind of signal without effect, after which another one is advised. Raise it where a
+    workflow may need several tries.
+    """
 
 
 class RedactionSettings(SettingsGroup):
     """What is taken out of everything that is read."""
 
     env_values: Literal["sensitive", "all"] = "sensitive"
-    """Values of environment variables: those with a sensitive name or of a sensitive shape, or all."""
+    """Values of environment variables: those with a sensitive name or of a sensitive shape, or all. `all` where secrets
+    stand in variables with harmless names.
+    """
 
 
 class ScopeSettings(SettingsGroup):
@@ -220,11 +240,11 @@ class ExecutionSettings(SettingsGroup):
     workflow_namespaces: tuple[str, ...] = ()
     """Namespaces that may keep workflows for what stands in them, beside the operator's own, which serves all."""
     dry_run: Annotated[bool, LIVE] = False
-    """Rulings are made; nothing is asked or executed."""
+    """Rulings are made; nothing is asked or executed. On while you get to know the product."""
     cooldown: Annotated[Span, LIVE] = timedelta(minutes=5)
-    """How long an ended Job stays, and with it the lock on its target."""
+    """How long an ended Job stays, and with it the lock on its target. Raise it for workloads that settle slowly."""
     protected_namespaces: Annotated[tuple[str, ...], LIVE] = ()
-    """Never remediated, added to the built-in list."""
+    """Never remediated, added to the built-in list. Add what no machine may touch."""
 
 
 class EffectivenessQueries(SettingsGroup):
@@ -258,15 +278,15 @@ class EffectivenessSettings(SettingsGroup):
     """What is looked at after a run."""
 
     enabled: bool = True
-    """Off: a Job that succeeded ends the case."""
+    """Off: a Job that succeeded ends the case. Off where that is proof enough."""
     stabilization: Span = timedelta(minutes=5)
-    """Wait after the run before the first look."""
+    """Wait after the run before the first look. Raise it for workloads that take long to start."""
     validity: PositiveSpan = timedelta(minutes=30)
-    """The last look."""
+    """The last look. Raise it with `stabilization`."""
     async_gitops: Span = timedelta(minutes=3)
-    """More time for a target that a GitOps tool reconciles."""
+    """More time for a target that a GitOps tool reconciles. Set it to the interval of your GitOps tool."""
     async_operator: Span = timedelta(minutes=1)
-    """More time for a custom resource, which its operator reconciles."""
+    """More time for a custom resource, which its operator reconciles. Set it to what your slowest operator takes."""
     proactive_delay: Span = timedelta(minutes=5)
-    """More time before the alert of a prediction is looked at."""
+    """More time before the alert of a prediction is looked at. Set it to how far your predictions look ahead."""
     queries: EffectivenessQueries = EffectivenessQueries()
