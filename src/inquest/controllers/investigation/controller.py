@@ -629,7 +629,8 @@ class InvestigationController:
         added = [entry.payload for entry in longer.entries[len(work.journal.entries) :]]
         if added == [draft.payload.value for draft in work.unwritten]:
             remember_case(longer, work.case)
-        log.debug("recorded", investigation=work.investigation.name, facts=len(work.unwritten), seq=longer.seq)
+        kinds = [draft.kind for draft in work.unwritten]
+        log.debug("recorded", investigation=work.investigation.name, kinds=kinds, seq=longer.seq)
         work.case, work.journal, work.unwritten = fold_journal(longer), longer, []
 
     def _account(self, work: CaseWork) -> None:
