@@ -124,9 +124,10 @@ class Side:
             metadata["resourceVersion"] = version
         content = dict(step.content)
         if step.verb != "merge":
-            content = without_nulls(content)
+            # An empty map is a field of its own to one server and none to the other.
+            content = {key: value for key, value in without_nulls(content).items() if value}
             if step.kind == "Signal":
-                content["spec"] = proposal("Signal")["spec"] | content["spec"]
+                content["spec"] = proposal("Signal")["spec"] | content.get("spec", {})
         return {"apiVersion": KINDS[step.kind], "kind": step.kind, "metadata": metadata, **content}
 
     def _version(self, step: Step) -> str:

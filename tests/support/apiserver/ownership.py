@@ -53,7 +53,7 @@ class FieldOwners:
             (who.name, path)
             for who, claim in others
             for path in mine & claim.paths
-            if value_at(wanted, path) != value_at(live, path)
+            if not _is_there(value_at(wanted, path), value_at(live, path))
         ]
         if differing and not force:
             return live, differing
@@ -65,7 +65,8 @@ class FieldOwners:
             if not any(path in claim.paths for _, claim in others):
                 remove_at(result, path)
         for path in written:
-            set_at(result, path, value_at(wanted, path))
+            if not _is_there(value_at(wanted, path), value_at(result, path)):
+                set_at(result, path, value_at(wanted, path))
         self._claim(manager, mine, str(wanted.get("apiVersion", "")), now)
         return result, []
 
@@ -99,6 +100,11 @@ class FieldOwners:
             }
             for who, claim in self.claims.items()
         ]
+
+
+def _is_there(wanted: Any, live: Any) -> bool:
+    """An empty map takes nothing out of one that is there."""
+    return bool(wanted == live) or (wanted == {} and isinstance(live, dict))
 
 
 def _owned(obj: Object, schema: Schema) -> list[Path]:

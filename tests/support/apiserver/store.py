@@ -251,7 +251,9 @@ class Store:
     def _created_by_apply(
         self, kind: Kind, namespace: str, name: str, body: Object, write: Write, manager: Manager
     ) -> Object:
-        made = self.create(kind, namespace, {**body, "metadata": {**body.get("metadata", {}), "name": name}}, write)
+        # A version that it goes by is passed over: there is nothing that it could be older than.
+        meta = {key: value for key, value in body.get("metadata", {}).items() if key != "resourceVersion"}
+        made = self.create(kind, namespace, {**body, "metadata": {**meta, "name": name}}, write)
         if not write.dry:
             owners = self._owners[made["metadata"]["uid"]]
             owners.claims = dict.fromkeys((manager,), next(iter(owners.claims.values())))
