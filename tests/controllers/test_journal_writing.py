@@ -76,11 +76,12 @@ class Desk:
         self.clock, self.journal = Clock(), Journal(slots, "inquest-system")  # type: ignore[arg-type]
         self.owner = owner or Owner()
         self.ports: Any = SimpleNamespace(journal=self.journal, clock=self.clock, random=Random(7))
+        investigation = SimpleNamespace(name="inv-1", uid=UID)
+        self.work: Any = SimpleNamespace(claim=SimpleNamespace(author=ME), kept_since=None, investigation=investigation)
 
     async def enter(self, log: Log, **payload: Any) -> Log:
-        claim = SimpleNamespace(author=ME)
-        work: Any = SimpleNamespace(claim=claim, journal=log, investigation=SimpleNamespace(name="inv-1", uid=UID))
-        return await write_slot(self.ports, self.owner, work, (draft(**payload),))  # type: ignore[arg-type]
+        self.work.journal = log
+        return await write_slot(self.ports, self.owner, self.work, (draft(**payload),))  # type: ignore[arg-type]
 
 
 FAULTS: dict[str, tuple[tuple[str, Exception], ...]] = {
@@ -142,6 +143,24 @@ async def test_pauses_grow_and_a_worker_is_not_held_for_ever() -> None:
     assert desk.clock.sleeps[0] <= FIRST_PAUSE < desk.clock.sleeps[1] <= 2 * FIRST_PAUSE
     assert max(desk.clock.sleeps) <= LONGEST_PAUSE
     assert KEPT_SECONDS - LONGEST_PAUSE <= desk.clock.seconds <= KEPT_SECONDS < STUCK_SECONDS
+
+
+async def test_a_look_that_has_waited_once_waits_no_second_time() -> None:
+    """What came meanwhile is given up at once; the next look has its own time."""
+    desk = Desk(Shaky(*(("before", LOST),) * 1_000))
+    for number in range(2):
+        with pytest.raises(Unavailable):
+            await desk.enter(Log(UID), n=number)
+
+    assert desk.clock.seconds <= KEPT_SECONDS
+
+
+async def test_a_slot_that_was_written_after_all_gives_the_next_its_own_time() -> None:
+    desk = Desk(Shaky(("before", LOST)))
+
+    await desk.enter(Log(UID), n=1)
+
+    assert desk.work.kept_since is None
 
 
 @row("FA-07")

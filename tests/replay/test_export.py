@@ -323,13 +323,18 @@ async def written(settings: Settings, namespace: str, name: str, folder: Path) -
         export_case(await named_case(kube, settings, namespace, name), folder)
 
 
+async def stored(folder: Path, api_server: Path) -> tuple[Case, Settings]:
+    """A case in a database, and the settings that lead there."""
+    case = await talked()
+    async with embedded(f"sqlite:///{folder}/kept.db") as service:
+        await keep(service.client, case)
+    return case, Settings.model_validate(beside(api_server, "kept.db"))
+
+
 async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_uid(
     tmp_path: Path, api_server: Path
 ) -> None:
-    case = await talked()
-    async with embedded(f"sqlite:///{tmp_path}/kept.db") as service:
-        await keep(service.client, case)
-    settings = Settings.model_validate(beside(api_server, "kept.db"))
+    case, settings = await stored(tmp_path, api_server)
 
     for number, name in enumerate(("inv-1", UID)):
         await written(settings, "shop", name, tmp_path / f"case-{number}")
@@ -344,10 +349,7 @@ async def test_an_investigation_is_exported_by_name_and_once_it_is_deleted_by_ui
 async def test_an_investigation_is_exported_into_one_file_with_its_recording_beside_it(
     tmp_path: Path, api_server: Path
 ) -> None:
-    case = await talked()
-    async with embedded(f"sqlite:///{tmp_path}/kept.db") as service:
-        await keep(service.client, case)
-    settings = Settings.model_validate(beside(api_server, "kept.db"))
+    case, settings = await stored(tmp_path, api_server)
 
     for place in ("case.yaml", "case"):
         await written(settings, "shop", "inv-1", tmp_path / place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_a_case_is_the_same_in_a_folder_and_in_one_file(name: str, tmp_path: Pat
 def test_a_person_writes_a_case_in_a_few_lines(tmp_path: Path) -> None:
     logs = "logs:\n  shop/p/app: |\n    one\n    two\n  shop/p/app.previous: gone\n"
 
-    found = read_case(written(tmp_path / "late.yaml", f"{HEAD}{logs}text: {{dmesg: killed}}\n{POD}"))
+    found = read_case(written(tmp_path / "late.yaml", f"{HEAD}{logs}text: [{{title: dmesg, text: killed}}]\n{POD}"))
 
     assert (found.name, found.texts) == ("late", (("dmesg", "killed"),))
     assert {(place.container, place.previous): text for place, text in found.logs.items()} == {
@@ -118,6 +119,30 @@ def test_a_background_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 
     with pytest.raises(CaseFileError, match="there is no background 'calm'"):
         read_case(written(tmp_path / "x.yaml", f"{HEAD}background: calm\n"))
+
+
+def test_a_folder_goes_before_a_file_of_the_same_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, text in files_of(CASES / "memory").items():
+        written(tmp_path / "case" / place, text)
+    written(tmp_path / "case.yaml", HEAD)
+
+    assert len(read_case(tmp_path / "case").objects) > len(read_case(tmp_path / "case.yaml").objects) == 0
+    monkeypatch.chdir(tmp_path / "case")
+    assert read_case(Path()) == replace(read_case(tmp_path / "case"), name=read_case(Path()).name)
+
+
+def test_two_texts_of_one_title_are_both_kept(tmp_path: Path) -> None:
+    more = {"text/1.txt": "# dmesg\none\n", "text/2.txt": "# dmesg\ntwo\n"}
+    text = in_one_file(files_of(CASES / "quiet") | more)
+
+    assert read_case(written(tmp_path / "x.yaml", text)).texts == (("dmesg", "one\n"), ("dmesg", "two\n"))
+
+
+def test_a_file_that_is_no_text_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    one = written(tmp_path / "one.yaml", HEAD)
+
+    assert list(case_places([tmp_path])) == [one]
 
 
 def test_a_folder_of_cases_holds_files_and_folders(tmp_path: Path) -> None:

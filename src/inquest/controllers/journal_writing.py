@@ -17,7 +17,7 @@ FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 5.0
 """Seconds between two tries, doubling from the first to the second."""
 KEPT_SECONDS: Final = 240.0
-"""So long a fact is kept, and with it the worker that waits: less than the age at which a queue counts as stuck."""
+"""So long facts are kept, and with them the worker that waits: less than the age at which a queue counts as stuck."""
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -28,10 +28,12 @@ async def write_slot(ports: ControllerPorts, ownership: Ownership, work: CaseWor
     A turn of a model was paid for, and a tool that is asked again may say something else.
     """
     try:
-        return await _add(ports, ownership, work, drafts, work.journal)
+        longer = await _add(ports, ownership, work, drafts, work.journal)
     except (Unavailable, RateLimited) as error:
         log.warning("slot not written yet", investigation=work.investigation.name, error=str(error))
-        return await _at_last(ports, ownership, work, drafts, error)
+        longer = await _at_last(ports, ownership, work, drafts, error)
+    work.kept_since = None
+    return longer
 
 
 async def _at_last(
@@ -41,7 +43,9 @@ async def _at_last(
     drafts: Sequence[Draft],
     error: Unavailable | RateLimited,
 ) -> Log:
-    latest, pause = ports.clock.monotonic() + KEPT_SECONDS, FIRST_PAUSE
+    if work.kept_since is None:
+        work.kept_since = ports.clock.monotonic()
+    latest, pause = work.kept_since + KEPT_SECONDS, FIRST_PAUSE
     while True:
         told = error.retry_after or 0.0 if isinstance(error, RateLimited) else 0.0
         wait = max(told, pause * ports.random.uniform(0.75, 1.0))

@@ -115,11 +115,8 @@ class RecordedCase:
 
 def read_case(place: Path) -> RecordedCase:
     """The case in a folder or a file, whose ending may be left out; BadCase for the first thing that is wrong."""
-    beside = place.with_name(f"{place.name}.yaml")
-    if place.is_file() or beside.is_file():
-        pages = _in_one_file(place if place.is_file() else beside)
-    else:
-        pages = _in_folder(place)
+    file = _file_of(place)
+    pages = _in_one_file(file) if file else _in_folder(place)
     head, objects = pages.head, _objects(pages)
     kinds = kinds_of(objects)
     return RecordedCase(
@@ -144,15 +141,28 @@ def find_case(name: Path) -> Path | None:
     """The folder or the file of a case, whose ending may be left out; None where there is none."""
     if (name / CASE).is_file():
         return name
-    several = (name, name.with_name(f"{name.name}.yaml")) if name.name else ()
-    return next((path for path in several if path.is_file() and is_case(path)), None)
+    file = _file_of(name)
+    return file if file and is_case(file) else None
+
+
+def _file_of(name: Path) -> Path | None:
+    """A folder goes before a file of the same name."""
+    if name.is_file() or name.is_dir() or not name.name:
+        return name if name.is_file() else None
+    beside = name.with_name(f"{name.name}.yaml")
+    return beside if beside.is_file() else None
 
 
 def is_case(path: Path) -> bool:
     """Whether a YAML file is a case: it begins with a head that has a time and a Signal."""
     if path.suffix not in _YAML:
         return False
-    head = text_of(path).removeprefix("---").partition("\n---")[0]
+    try:
+        # What is no UTF-8 is told by whoever reads it as a case.
+        text = path.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise CaseFileError(path, 1, error.strerror or "cannot be read") from error
+    head = text.removeprefix("---").partition("\n---")[0]
     return {"takenAt", "signal"} <= {line.partition(":")[0] for line in head.splitlines()}
 
 
@@ -225,16 +235,20 @@ def _in_one_file(path: Path) -> _Pages:
         gaps=(head.part("gaps"),),
         measured=(head.part("prometheus"),),
         expected=head.part("expected") if head.at("expected") is not None else None,
-        logs={
-            _log_place(where.split("/"), partial(head.fault, _LOG_PLACE, "logs", where)): head.text(
-                "logs", where, default=""
-            )
-            for where in (head.mapping("logs") if head.at("logs") else {})
-        },
-        texts=tuple(
-            (title, head.text("text", title, default="")) for title in (head.mapping("text") if head.at("text") else {})
-        ),
+        logs=dict(_logs_in(head)),
+        texts=tuple(_texts_in(head)),
     )
+
+
+def _logs_in(head: YamlDocument) -> Iterator[tuple[LogPlace, str]]:
+    for where in head.mapping("logs") if head.at("logs") else ():
+        place = _log_place(where.split("/"), partial(head.fault, _LOG_PLACE, "logs", where))
+        yield place, head.text("logs", where, default="")
+
+
+def _texts_in(head: YamlDocument) -> Iterator[tuple[str, str]]:
+    for number in range(len(head.items("text"))):
+        yield head.text("text", number, "title"), head.text("text", number, "text", default="")
 
 
 def _background(head: YamlDocument, name: str) -> Iterator[YamlDocument]:

@@ -27,7 +27,7 @@ def in_one_file(files: Mapping[str, str]) -> str:
     logs = {place: text for place, text in files.items() if place.startswith("logs/")}
     head |= {"logs": {place[len("logs/") : -len(".log")]: text for place, text in logs.items()}} if logs else {}
     texts = [text.partition("\n") for place, text in files.items() if place.startswith("text/")]
-    head |= {"text": {title.strip("# "): text for title, _, text in texts}} if texts else {}
+    head |= {"text": [{"title": title.strip("# "), "text": text} for title, _, text in texts]} if texts else {}
     objects = [text for place, text in files.items() if place.startswith("objects/")]
     objects += [files[TOP]] if TOP in files else []
     return case_text(

@@ -1,7 +1,6 @@
 """What the metrics begin with, and what a fact of a case adds to them.
 
-What is told of a case is worked out in `core/reporting/metrics.py` and counted here. Label sets that are known start at
-0.
+What is told of a case is worked out in `core/reporting/metrics.py` and counted here. Known label sets start at 0.
 """
 
 from __future__ import annotations

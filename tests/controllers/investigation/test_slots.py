@@ -9,13 +9,15 @@ import pytest
 
 from inquest.controllers.investigation import controller
 from inquest.controllers.investigation.case_work import CaseWork
-from inquest.controllers.investigation.controller import FREE, InvestigationController
-from inquest.controllers.journal import Journal, Log
+from inquest.controllers.investigation.controller import REPEATABLE, InvestigationController
+from inquest.controllers.journal import Draft, Journal, Log
 from inquest.controllers.journal_case import fold_journal
 from inquest.core.case import facts
 from inquest.core.case.case import Case
+from inquest.core.case.journal import dump_fact
 from inquest.core.case.transitions import fold_case
-from inquest.errors import Unavailable
+from inquest.core.redaction.redacted import seal
+from inquest.errors import Forbidden, Unavailable
 from tests.controllers.investigation.test_sight import World, hand_of
 from tests.controllers.test_journal import Slots
 from tests.core import talk
@@ -57,7 +59,9 @@ async def test_the_journal_of_a_case_says_what_happened_in_as_few_slots_as_it_ma
 
     assert await desk.written() == work.case.facts == WHOLE.facts
     assert len(desk.slots.held) == len(shared)
-    assert [slot[-1] for slot in shared.values()] == [type(one) for one in WHOLE.facts if not isinstance(one, FREE)]
+    assert [slot[-1] for slot in shared.values()] == [
+        type(one) for one in WHOLE.facts if not isinstance(one, REPEATABLE)
+    ]
     assert [facts.ToolsRan, facts.RcaReplied] in shared.values()
 
 
@@ -102,6 +106,39 @@ async def test_what_was_found_is_kept_where_the_model_cannot_be_asked(monkeypatc
         await found._loop(work)
 
     assert await desk.written() == WHOLE.facts[: TURNED + 1]
+
+
+async def test_a_paid_answer_follows_a_slot_whose_answer_was_lost() -> None:
+    """The batch before it was written, and nobody had heard so when it was given up."""
+    desk = Desk()
+    found, work = await recorded(desk, TURNED + 1)
+    before = work.journal
+    await found._write_facts(work)
+    work.journal, work.unwritten = before, [Draft("ToolBatch", seal(dump_fact(WHOLE.facts[TURNED])), await desk.now())]
+
+    await found._record(work, WHOLE.facts[TURNED + 1])
+
+    assert await desk.written() == work.case.facts == WHOLE.facts[: TURNED + 2]
+
+
+async def test_what_could_not_be_written_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk()
+    found, work = await recorded(desk, TURNED - 1)
+    counted: list[type[facts.Fact]] = []
+    monkeypatch.setattr(InvestigationController, "_account", lambda _, work: counted.append(type(work.case.facts[-1])))
+
+    async def refused(*_: object) -> Any:
+        raise Forbidden("slots may not be made")
+
+    monkeypatch.setattr(desk.slots, "create", refused)
+    with pytest.raises(Forbidden):
+        await found._record(work, WHOLE.facts[TURNED - 1])
+    assert counted == []
+
+    monkeypatch.undo()
+    monkeypatch.setattr(InvestigationController, "_account", lambda _, work: counted.append(type(work.case.facts[-1])))
+    found, work = await recorded(Desk(), TURNED)
+    assert counted.count(facts.RcaReplied) == 1
 
 
 async def test_many_bytes_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,8 @@ class CaseWork:
     case: Case
     unwritten: list[Draft] = field(default_factory=list)
     """Facts of the case that the journal does not hold yet: they can be had again for nothing."""
+    kept_since: float | None = None
+    """When a slot could not be written for the first time, in monotonic seconds; None: all were."""
     seen_at: float = float("-inf")
     """When the Investigation was last read, in monotonic seconds."""
     resolved: bool | None = None

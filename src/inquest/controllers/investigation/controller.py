@@ -143,7 +143,7 @@ HELD_PHASES: Final = frozenset({Phase.PENDING, Phase.SELECTING, Phase.ANALYZING,
 """Phases in which the message says what a case is held by."""
 PASSING: Final = frozenset({"RateLimited", "ScopeUnknown"})
 """Objections of triage that pass by themselves."""
-FREE: Final = (
+REPEATABLE: Final = (
     SnapshotTaken,
     ContextResolved,
     Prepared,
@@ -615,23 +615,33 @@ class InvestigationController:
     async def _record(self, work: CaseWork, fact: Fact) -> None:
         """Go on with the fact as the journal will give it back; one that cannot be had again is written at once."""
         payload: Redacted[Json] = await self.ports.redacted(dump_fact(fact))
-        work.case = case_with(work.case, payload.value)
+        work.case = longer = case_with(work.case, payload.value)
         work.unwritten.append(Draft(type(fact).SLOT, payload, await self.ports.now(), _usage(fact)))
-        self._account(work)
-        if not isinstance(fact, FREE) or sum(len(draft.canonical) for draft in work.unwritten) > MOST_UNWRITTEN:
-            await self._write_facts(work)
+        if isinstance(fact, REPEATABLE):
+            self._account(work)
+            if sum(len(draft.canonical) for draft in work.unwritten) <= MOST_UNWRITTEN:
+                return
+        await self._write_facts(work)
+        if not isinstance(fact, REPEATABLE) and len(work.case.facts) == len(longer.facts):
+            self._account(work)
 
     async def _write_facts(self, work: CaseWork) -> None:
-        """All that the journal lacks, into one slot; go on with what stands there then."""
-        if not work.unwritten:
-            return
-        longer = await write_slot(self.ports, self.ownership, work, work.unwritten)
-        added = [entry.payload for entry in longer.entries[len(work.journal.entries) :]]
-        if added == [draft.payload.value for draft in work.unwritten]:
-            remember_case(longer, work.case)
-        kinds = [draft.kind for draft in work.unwritten]
-        log.debug("recorded", investigation=work.investigation.name, kinds=kinds, seq=longer.seq)
-        work.case, work.journal, work.unwritten = fold_journal(longer), longer, []
+        """All that the journal lacks, into one slot; go on with what stands there then.
+
+        A slot whose answer was lost may hold the first of the facts: the others follow in the next one.
+        """
+        while work.unwritten:
+            longer = await write_slot(self.ports, self.ownership, work, work.unwritten)
+            added = [entry.payload for entry in longer.entries[len(work.journal.entries) :]]
+            ours = [draft.payload.value for draft in work.unwritten]
+            kinds = [draft.kind for draft in work.unwritten]
+            log.debug("recorded", investigation=work.investigation.name, kinds=kinds, seq=longer.seq)
+            is_begun = bool(added) and added == ours[: len(added)]
+            work.journal, work.unwritten = longer, work.unwritten[len(added) :] if is_begun else []
+            if added == ours:
+                remember_case(longer, work.case)
+            if not work.unwritten:
+                work.case = fold_journal(longer)
 
     def _account(self, work: CaseWork) -> None:
         """What the new fact adds to metrics, log and trace."""
