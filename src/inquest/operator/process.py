@@ -14,6 +14,7 @@ from typing import Any, Final
 import structlog
 from starlette.middleware import Middleware
 
+from inquest.adapters.kubernetes.own_writes import OwnWrites
 from inquest.api.manifests.rbac import TOKENS, lost_in_namespaces
 from inquest.api.names import EXECUTION_LABEL, MANAGED_LABEL
 from inquest.controllers.ports import ControllerPorts
@@ -76,6 +77,7 @@ class Process:
     directory: ObjectDirectory = field(default_factory=ObjectDirectory)
     dispatcher: Dispatcher | None = None
     stop_case: Callable[[str, str], None] = lambda namespace, name: None
+    own_writes: OwnWrites = field(default_factory=OwnWrites)
     lease: ReplicaLease | None = None
     too_many: tuple[str, ...] = ("not asked yet",)
     """Rights that Inquest should not have; while there is one, nothing is claimed."""
@@ -99,6 +101,7 @@ class Process:
             AsyncExitStack() as stack,
         ):
             await adapters.kube.status.look_around()
+            self.own_writes = adapters.kube.status.own_writes
             await self._check_rights(adapters)
             self.catalogue_pending = adapters.reconcilers.catalogue.unsettled
             self.dispatcher = Dispatcher(self._lanes(adapters), adapters.clock)
@@ -161,7 +164,8 @@ class Process:
                 return Requeue(30.0, progress=False)
             if self.unfilled and key.kind == "Investigation":
                 return Requeue(UNFILLED_SECONDS, progress=False)
-            again = await look(key.namespace, key.name)
+            with self.own_writes.by_look_at(key.kind):
+                again = await look(key.namespace, key.name)
             return Requeue(again.total_seconds()) if again is not None else None
 
         return handle
@@ -176,12 +180,23 @@ class Process:
         if ring.key.kind == "Job":
             self._ring_for_job(ring)
             return
+        if not ring.gone and self._is_known(ring):
+            self.dispatcher.settled(ring.key, ring.version)
+            return
         rank = rank_of(ring.key.kind, ring.body)
         flow = flow_of(ring.key.kind, ring.key.namespace, ring.body, self.settings.kubernetes.namespace)
         self.dispatcher.offer(ring.key, ring.version, rank, ring.gone, fresh=ring.fresh, flow=flow)
         if ring.gone:
             self._ring_for_owners(ring)
             self._ring_for_catalogue(ring)
+
+    def _is_known(self, ring: WatchEvent) -> bool:
+        """Whether all that changed is a status that a look at the case wrote.
+
+        kopf may tell of several changes as one: a person's may hide behind ours, which came last.
+        """
+        is_changed = self.directory.is_changed(ring.key, ring.body)
+        return self.own_writes.take(ring.key.uid, ring.version) and not is_changed
 
     def _ring_for_job(self, ring: WatchEvent) -> None:
         """A Job changed: its execution is looked at."""

@@ -9,6 +9,7 @@ from typing import Final
 from inquest.adapters.kubernetes import paths
 from inquest.adapters.kubernetes.bodies import APPLY
 from inquest.adapters.kubernetes.namespaces import WatchedNamespaces
+from inquest.adapters.kubernetes.own_writes import OwnWrites
 from inquest.adapters.kubernetes.reader import PAGE, read_list, read_pages
 from inquest.adapters.kubernetes.transport import Request, Transport
 from inquest.api.base import FIELD_MANAGER
@@ -35,6 +36,7 @@ class ObjectClient:
 
     def __init__(self, transport: Transport, places: WatchedNamespaces) -> None:
         self._transport, self._places = transport, places
+        self.own_writes = OwnWrites()
 
     async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json:
         path = paths.item_path(kind, name, namespace)
@@ -113,7 +115,9 @@ class ObjectClient:
         kept = {key: frame[key] for key in ("name", "namespace", "resourceVersion") if key in frame}
         body = {**_type(kind), "metadata": kept, "status": obj.value.get("status") or {}}
         query = {"fieldManager": FIELD_MANAGER, "force": "false"}
-        return await self._write("PATCH", path, "patch", kind, body, query, APPLY, urgent=kind.plural == DECISIONS)
+        written = await self._write("PATCH", path, "patch", kind, body, query, APPLY, urgent=kind.plural == DECISIONS)
+        self.own_writes.note(written)
+        return written
 
     async def swap(
         self, kind: ResourceKind, obj: Redacted[Json], *, manager: str = "inquest-owner", status: bool = True
@@ -123,7 +127,10 @@ class ObjectClient:
         path = paths.item_path(kind, str(frame["name"]), str(frame.get("namespace", "")), part)
         body = {key: value for key, value in obj.value.items() if key not in ("apiVersion", "kind")}
         body["metadata"] = {key: value for key, value in frame.items() if key != "managedFields"}
-        return await self._write("PATCH", path, "patch", kind, body, {"fieldManager": manager}, MERGE, urgent=True)
+        written = await self._write("PATCH", path, "patch", kind, body, {"fieldManager": manager}, MERGE, urgent=True)
+        if status:
+            self.own_writes.note(written)
+        return written
 
     async def change(self, kind: ResourceKind, found: Json, change: Redacted[Json], manager: str) -> Json:
         """Merge patch of that very object by a person: by its uid, whatever else was written to it meanwhile.

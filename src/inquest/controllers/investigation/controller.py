@@ -851,7 +851,7 @@ class InvestigationController:
         text = self.ports.redactor.published(str(error))
         await self.ports.notifier.event(inv.to_object(), error.reason, text, warning=True)
         log.error("journal not usable", reason=error.reason, investigation=inv.name, fault=str(error))
-        return None
+        return timedelta(0)
 
 
 MOST_CLOSED: Final = 1_000

@@ -139,6 +139,13 @@ class Dispatcher:
         else:
             self._admit(key, version_number(version), rank, fresh, flow)
 
+    def settled(self, key: ReconcileKey, version: int | str) -> None:
+        """Say that this version needs no look: a resync that finds it does not ask for one either."""
+        if (entry := self._entries.get(key)) is not None:
+            entry.version = max(entry.version, version_number(version))
+        else:
+            self._seen[key] = max(self._seen.get(key, 0), version_number(version))
+
     def knows(self, key: ReconcileKey) -> bool:
         """Whether a key waits or is worked on."""
         return key in self._entries
