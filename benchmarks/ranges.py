@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Any, Final
 
 import yaml
@@ -37,21 +38,24 @@ class Section:
             if figures[name] > limits[name]["limit"]:
                 yield f"{name}: {figures[name]} {self.unit}, limit {limits[name]['limit']}"
 
-    def calibrate(self, figures: Mapping[str, int], commit: str) -> None:
-        """Write this part anew, measured at a commit."""
-        measured = {"unit": self.unit, "runs": self.runs, "commit": commit}
-        part = {name: {"mean": mean, "limit": int(mean * self.above), **measured} for name, mean in figures.items()}
+    def calibrate(self, measured: Sequence[Mapping[str, int]], commit: str) -> None:
+        """Write this part anew: what each run measured at a commit."""
+        means = {name: round(mean(run[name] for run in measured)) for name in measured[0]}
+        facts = {"unit": self.unit, "runs": len(measured), "commit": commit}
+        part = {name: {"mean": value, "limit": int(value * self.above), **facts} for name, value in means.items()}
         whole = yaml.safe_load(FILE.read_text()) | {self.name: part}
         FILE.write_text(HEAD + yaml.safe_dump(whole, sort_keys=False))
 
-    def main(self, program: str, figures: Mapping[str, int]) -> int:
+    def main(self, program: str, measure: Callable[[], Mapping[str, int]]) -> int:
         """What the command line asks for: show, check, or write anew after a change on purpose."""
         parser = argparse.ArgumentParser(prog=program)
         parser.add_argument("--check", action="store_true", help="fail where a figure is above its limit")
         parser.add_argument("--calibrate", metavar="COMMIT", help="write the ranges anew, measured at this commit")
         options = parser.parse_args()
+        measured = [measure() for _ in range(self.runs if options.calibrate else 1)]
+        figures = measured[-1]
         if options.calibrate:
-            self.calibrate(figures, options.calibrate)
+            self.calibrate(measured, options.calibrate)
         for name, figure in figures.items():
             print(f"{figure:>8}  {name}")
         faults = list(self.faults(figures, self.limits())) if options.check else []

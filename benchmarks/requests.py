@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Final
 
@@ -141,4 +141,4 @@ def figures(*, shown: bool) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    sys.exit(RANGES.main("python -m benchmarks.requests", figures(shown="--check" not in sys.argv)))
+    sys.exit(RANGES.main("python -m benchmarks.requests", partial(figures, shown="--check" not in sys.argv)))

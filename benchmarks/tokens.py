@@ -96,4 +96,4 @@ def rows() -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    sys.exit(RANGES.main("python -m benchmarks.tokens", counted()))
+    sys.exit(RANGES.main("python -m benchmarks.tokens", counted))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from benchmarks import requests, tokens
 from benchmarks.ranges import Section
@@ -35,3 +38,17 @@ def test_a_figure_that_only_one_side_knows_is_named() -> None:
     faults = tokens.RANGES.faults({"kubectl_logs": 1, "other": 1}, {"kubectl_get": {"limit": 1}, **LIMITS})
 
     assert list(faults) == ["kubectl_get: stands on one side only", "other: stands on one side only"]
+
+
+def test_a_mean_is_that_of_all_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, measured = tmp_path / "ranges.yaml", iter([100, 104, 111])
+    file.write_text("other: {}\n")
+    monkeypatch.setattr("benchmarks.ranges.FILE", file)
+    monkeypatch.setattr("sys.argv", ["ranges", "--calibrate", "abc1234"])
+
+    assert Section("reads", "requests", 1.2, runs=3).main("ranges", lambda: {"get": next(measured)}) == 0
+
+    assert yaml.safe_load(file.read_text()) == {
+        "other": {},
+        "reads": {"get": {"mean": 105, "limit": 126, "unit": "requests", "runs": 3, "commit": "abc1234"}},
+    }
