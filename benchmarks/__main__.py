@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from benchmarks import ground, load, report, steps
+from benchmarks import cpu_profile, ground, load, report, steps
 from benchmarks.load import Idle, Played
 from benchmarks.model import served
 from benchmarks.report import Row
@@ -99,6 +99,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--alone", type=int, default=5, metavar="N", help="cases one after the other")
     parser.add_argument("--turn-seconds", type=float, default=1.0, help="how long the scripted model takes for a turn")
     parser.add_argument("--without-model", action="store_true", help="cases that rules alone bring to their end")
+    parser.add_argument("--profile", action="store_true", help="CPU of cases at once by function; slows them a little")
     parser.add_argument("--rest-seconds", type=float, default=70.0, help="at rest: one round of resync and sweep")
     parser.add_argument("--engines", nargs="+", default=["sqlite", "postgres"], help="of DataStorage")
     rows = int(os.environ.get("ROWS", 1_000_000))
@@ -177,7 +178,7 @@ def _cases(results: Results, options: argparse.Namespace) -> None:
             results.show("What the model is sent", list(report.of_prompts(alone)))
         for size in options.sizes:
             with results.attempt(f"{size} cases at once"):
-                played = load.at_once(stage, model, size, idle, results.say)
+                played = load.at_once(stage, model, size, idle, results.say, profile=options.profile)
                 results.raw[f"{size} at once"] = _plain(played)
                 _show(results, f"{size} cases at once", played, alone, idle)
 
@@ -201,6 +202,8 @@ def _show(results: Results, title: str, played: Played, alone: Played, idle: Idl
     for what, found in {"failed": played.failed, "log": played.warnings, "left": played.left}.items():
         if found:
             print(f"    {what}: {found}")
+    if played.profile["samples"]:
+        print("\n".join(cpu_profile.lines(played.profile)))
     print(f"    objects: {played.objects}, ends: {dict(Counter(case.ending for case in played.cases))}", flush=True)
 
 

@@ -13,7 +13,7 @@ import secrets
 import statistics
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -91,6 +91,8 @@ class Played:
     objects: dict[str, int]
     left: tuple[str, ...]
     warnings: dict[str, int]
+    profile: Mapping[str, Any]
+    """Of the operator's CPU; without a sample where none was asked for."""
 
 
 @dataclass(frozen=True)
@@ -146,10 +148,12 @@ def idle_and_alone(
     return idle, _played(1, operator, notes, course, model, cases, idle)
 
 
-def at_once(ground: Ground, model: Model, size: int, idle: Idle, say: Callable[[str], None]) -> Played:
+def at_once(
+    ground: Ground, model: Model, size: int, idle: Idle, say: Callable[[str], None], *, profile: bool = False
+) -> Played:
     """That many Signals at once."""
     cases = names(size)
-    with _operator(ground, model, f"at-once-{size}", at_once=max(size, 20)) as (operator, course):
+    with _operator(ground, model, f"at-once-{size}", at_once=max(size, 20), profile=profile) as (operator, course):
         ground.break_workloads(cases)
         time.sleep(SETTLE_SECONDS)
         say(f"{size} cases at once")
@@ -168,9 +172,11 @@ def names(count: int) -> list[str]:
 
 
 @contextmanager
-def _operator(ground: Ground, model: Model, name: str, *, at_once: int) -> Iterator[tuple[Operator, Course]]:
+def _operator(
+    ground: Ground, model: Model, name: str, *, at_once: int, profile: bool = False
+) -> Iterator[tuple[Operator, Course]]:
     with ExitStack() as stack:
-        operator = stack.enter_context(running(ground, name, model.url, at_once=at_once))
+        operator = stack.enter_context(running(ground, name, model.url, at_once=at_once, profile=profile))
         sampler = stack.enter_context(Sampler(operator.pid))
         timeline = stack.enter_context(watching(ground))
         yield operator, Course(timeline, sampler)
@@ -286,6 +292,7 @@ def _played(
         warnings=dict(
             Counter(line["event"][:80] for line in operator.lines() if line.get("level") in ("warning", "error"))
         ),
+        profile=notes.profile,
     )
 
 

@@ -1,4 +1,4 @@
-"""The operator itself, with its requests and waits noted: `python -m benchmarks.probe NOTES run --settings FILE`.
+"""The operator itself, with its requests and waits noted: `python -m benchmarks.probe NOTES [--profile] run …`.
 
 Nothing that it does is changed; what it does is written down in memory and saved when it ends. Times are of the
 machine's monotonic clock, which every process of a benchmark shares.
@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.cpu_profile import CpuProfile
 from inquest.adapters.kubernetes.limiter import RequestLimiter
 from inquest.adapters.kubernetes.transport import Request, Transport
 from inquest.cli.main import main as inquest
@@ -28,15 +29,17 @@ Notes = dict[str, list[list[Any]]]
 
 def main() -> None:
     """Run the command line that follows the file's name."""
-    path = Path(sys.argv.pop(1))
+    path, profile = Path(sys.argv.pop(1)), CpuProfile()
+    wanted = sys.argv[1] == "--profile" and bool(sys.argv.pop(1))
     notes: Notes = {"requests": [], "waits": [], "late": []}
     _note_requests(notes["requests"])
     _note_waits(notes["waits"])
-    _note_lag(notes["late"])
+    _note_lag(notes["late"], profile.start if wanted else lambda: None)
     try:
         inquest()
     finally:
-        path.write_text(json.dumps(notes))
+        profile.stop()
+        path.write_text(json.dumps(notes | {"profile": profile.data()}))
 
 
 def _note_requests(noted: list[list[Any]]) -> None:
@@ -72,8 +75,8 @@ def _note_waits(noted: list[list[Any]]) -> None:
     RequestLimiter.enter = noting  # type: ignore[method-assign]
 
 
-def _note_lag(noted: list[list[Any]]) -> None:
-    """How late the event loop was, at each tick."""
+def _note_lag(noted: list[list[Any]], begin: Callable[[], None]) -> None:
+    """How late the event loop was, at each tick; `begin` is called with the first."""
     measure: Callable[[Any], Awaitable[None]] = vars(process)["measure_lag"]
 
     async def ticking() -> None:
@@ -83,6 +86,7 @@ def _note_lag(noted: list[list[Any]]) -> None:
             noted.append([begun, max(0.0, time.monotonic() - begun - TICK_SECONDS)])
 
     async def noting(clock: Any) -> None:
+        begin()
         await asyncio.gather(measure(clock), ticking())
 
     vars(process)["measure_lag"] = noting

@@ -44,6 +44,8 @@ class Notes:
     requests: tuple[Asked, ...]
     waits: tuple[tuple[float, float], ...]
     late: tuple[tuple[float, float], ...]
+    profile: Mapping[str, Any]
+    """As `cpu_profile` gives it; without a sample where none was asked for."""
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Operator:
         """What it did, in all."""
         found = json.loads((self.folder / "notes.json").read_text())
         pairs = {name: tuple((at, seconds) for at, seconds in found[name]) for name in ("waits", "late")}
-        return Notes(tuple(Asked(*line) for line in found["requests"]), **pairs)
+        return Notes(tuple(Asked(*line) for line in found["requests"]), **pairs, profile=found["profile"])
 
     def lines(self) -> list[dict[str, Any]]:
         """Its log."""
@@ -71,17 +73,24 @@ class Operator:
 
 @contextmanager
 def running(
-    ground: Ground, name: str, model_url: str, *, at_once: int, changes: Mapping[str, Any] | None = None
+    ground: Ground,
+    name: str,
+    model_url: str,
+    *,
+    at_once: int,
+    changes: Mapping[str, Any] | None = None,
+    profile: bool = False,
 ) -> Iterator[Operator]:
     """Start it and stop it as the kubelet would; it begins with an empty history. Whole groups of settings change.
 
-    Without a model's address it has none.
+    Without a model's address it has none. `profile` takes samples of its CPU once it works.
     """
     folder = ground.folder / name
     folder.mkdir()
     settings = folder / "settings.yaml"
     settings.write_text(yaml.safe_dump(_settings(ground, folder, model_url, at_once) | dict(changes or {})))
-    command = [sys.executable, "-m", "benchmarks.probe", str(folder / "notes.json"), "run", "--settings", str(settings)]
+    probe = [sys.executable, "-m", "benchmarks.probe", str(folder / "notes.json"), *(["--profile"] if profile else [])]
+    command = [*probe, "run", "--settings", str(settings)]
     begun = time.monotonic()
     with (folder / "operator.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=_environment())
