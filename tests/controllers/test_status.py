@@ -149,7 +149,7 @@ async def test_a_status_of_which_nothing_changed_is_not_worked_out_again(monkeyp
         made.append(case)
         return status_changes(case, offered)
 
-    monkeypatch.setattr("inquest.controllers.investigation.controller.status_changes", counted)
+    monkeypatch.setattr("inquest.controllers.investigation.writer.status_changes", counted)
     server, tools = Versioned(), SimpleNamespace(schemas=lambda invocation: ())
     ports: Any = SimpleNamespace(
         redactor=Redactor(), status=server, clock=SystemClock(), now=_now, settings=Settings(), tools=tools
@@ -162,26 +162,26 @@ async def test_a_status_of_which_nothing_changed_is_not_worked_out_again(monkeyp
         return CaseWork(CaseClaim(found, Writer("r", 1)), log, cases.reached(Phase.INVESTIGATING))
 
     first = look()
-    await controller._publish(first)
+    await controller.writer.publish(first)
     found = first.investigation
-    await controller._publish(first)
+    await controller.writer.publish(first)
     again = look()
-    await controller._publish(again)
+    await controller.writer.publish(again)
     assert (len(made), len(server.taken)) == (1, 1)
 
     again.hear("ModelTimeout", 1, 3)
-    await controller._publish(again)
+    await controller.writer.publish(again)
     assert (len(made), len(server.taken)) == (2, 2)
 
     again.trouble = ""
-    await controller._publish(again)
+    await controller.writer.publish(again)
     assert (len(made), len(server.taken)) == (3, 3)
 
     found = again.investigation
-    await controller._publish(look())
+    await controller.writer.publish(look())
     assert len(made) == 3
     found = found.model_copy(update={"metadata": found.metadata.model_copy(update={"resource_version": "77"})})
-    await controller._publish(look())
+    await controller.writer.publish(look())
     assert len(made) == 4, "somebody else wrote it"
 
 

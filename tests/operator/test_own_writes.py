@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from inquest.adapters.kubernetes.own_writes import OwnWrites
+from inquest.adapters.kubernetes.own_writes import OwnWrites, look_at
 from inquest.controllers.runtime.dispatcher import Dispatcher
 from inquest.controllers.runtime.request import ReconcileKey
 from inquest.core.redaction.redactor import Redactor
 from inquest.operator.process import Process
+from inquest.operator.routing import EventRouter, ObjectDirectory
 from inquest.operator.watcher import WatchEvent
 from inquest.ports.kubernetes import Json
 from inquest.settings.settings import Settings
@@ -42,21 +43,22 @@ async def looks_of(own: tuple[int, ...], *events: WatchEvent, kind: str = KEY.ki
     """
     looks = list[str]()
     adapters: Any = SimpleNamespace(reconcilers=SimpleNamespace(looks=dict.fromkeys(LOOKED_AT, None)), clock=None)
-    process = Process(Settings(), Redactor(), too_many=(), unfilled="")
+    process, writes = Process(Settings(), Redactor(), too_many=(), unfilled=""), OwnWrites()
 
     async def look(namespace: str, name: str) -> timedelta | None:
         looks.append(name)
         for version in own if len(looks) == 1 else ():
-            process.own_writes.note({"kind": kind, **body(version)})
+            writes.note({"kind": kind, **body(version)})
         return None
 
     adapters.reconcilers.looks[kind] = look
-    process.dispatcher = Dispatcher(process._lanes(adapters), SteppedClock())
-    process.dispatcher.start()
+    dispatcher = Dispatcher(process._lanes(adapters), SteppedClock())
+    router = EventRouter(ObjectDirectory(), dispatcher, writes, lambda namespace, name: None, "inquest-system")
+    dispatcher.start()
     for event in events:
-        process._ring(replace(event, key=replace(event.key, kind=kind)))
+        router.route(replace(event, key=replace(event.key, kind=kind)))
         await settled()
-    await process.dispatcher.stop(1)
+    await dispatcher.stop(1)
     return len(looks)
 
 
@@ -73,7 +75,7 @@ async def test_a_look_that_takes_one_step_goes_on_by_what_it_wrote(kind: str) ->
 @pytest.mark.parametrize("written", ["Investigation", "RemediationApprovalRequest"])
 def test_a_case_is_looked_at_by_itself_or_by_its_request(looked_at: str, written: str) -> None:
     writes = OwnWrites()
-    with writes.by_look_at(looked_at):
+    with look_at(looked_at):
         writes.note({"kind": written, **body(11)})
 
     assert writes.take(KEY.uid, "11")
@@ -83,7 +85,7 @@ def test_a_case_is_looked_at_by_itself_or_by_its_request(looked_at: str, written
 @pytest.mark.parametrize(("looked_at", "written"), [("Signal", "Investigation"), ("Investigation", "Signal")])
 def test_what_the_look_at_something_else_wrote_asks_for_a_look(looked_at: str, written: str) -> None:
     writes = OwnWrites()
-    with writes.by_look_at(looked_at):
+    with look_at(looked_at):
         writes.note({"kind": written, **body(11)})
 
     assert not writes.take(KEY.uid, "11")
@@ -115,7 +117,7 @@ def test_only_so_many_objects_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inquest.adapters.kubernetes.own_writes.MOST_OBJECTS", 2)
     writes = OwnWrites()
     for uid in ("uid-0", "uid-1", "uid-2"):
-        with writes.by_look_at(KEY.kind):
+        with look_at(KEY.kind):
             writes.note({"kind": KEY.kind, "metadata": {"uid": uid, "resourceVersion": "1"}})
 
     assert [writes.take(f"uid-{number}", "1") for number in range(3)] == [False, True, True]

@@ -11,8 +11,9 @@ import pytest
 from inquest.api.investigation import Investigation
 from inquest.api.types import Phase
 from inquest.controllers.investigation.case_work import CaseWork
-from inquest.controllers.investigation.claim import CaseClaim
+from inquest.controllers.investigation.claim import CaseClaim, Ownership
 from inquest.controllers.investigation.controller import InvestigationController
+from inquest.controllers.investigation.writer import CaseWriter
 from inquest.controllers.journal import Log, Writer
 from inquest.controllers.status import PROGRESS_SECONDS, ProgressPace
 from inquest.core.case import facts
@@ -38,22 +39,30 @@ class Told:
         self.events.append(reason)
 
 
-class Shown(InvestigationController):
-    """The controller's loop around a case whose status is a list of moments."""
+class Statuses(CaseWriter):
+    """A writer whose statuses are a list of moments."""
 
-    def __init__(self, clock: HandClock, failing: bool = False) -> None:
-        self.clock, self.notifier, self.failing = clock, Told(), failing
-        self.moments: list[float] = []
-        redactor = SimpleNamespace(strings=seal, published=seal)
-        ports: Any = SimpleNamespace(clock=clock, redactor=redactor, notifier=self.notifier, settings=None)
-        super().__init__(ports, admitted)
+    def __init__(self, ports: Any, failing: bool) -> None:
+        super().__init__(ports, Ownership(ports))
+        self.failing, self.moments = failing, list[float]()
 
-    async def _publish(self, work: CaseWork) -> None:
+    async def publish(self, work: CaseWork) -> None:
         if self.failing:
             raise Unavailable("kubernetes", "503")
         self.pace.wrote(PLACE)
         self._untold.discard(PLACE)
-        self.moments.append(self.clock.seconds)
+        self.moments.append(self.ports.clock.monotonic())
+
+
+class Shown(InvestigationController):
+    """The controller's loop around such a writer."""
+
+    def __init__(self, clock: HandClock, failing: bool = False) -> None:
+        self.notifier = Told()
+        redactor = SimpleNamespace(strings=seal, published=seal)
+        ports: Any = SimpleNamespace(clock=clock, redactor=redactor, notifier=self.notifier, settings=None)
+        super().__init__(ports, admitted)
+        self.writer = self.statuses = Statuses(ports, failing)
 
 
 def work_of(case: Case) -> CaseWork:
@@ -68,11 +77,11 @@ async def test_progress_is_told_every_ten_seconds_and_no_more_often(clock: HandC
     work = work_of(open_)
     for _ in range(70):
         before, work.case = work.case, Case(open_.phase, (*work.case.facts, turned))
-        await shown._tell(work, before)
+        await shown.writer.tell(work, before)
         clock.seconds += 0.7
 
-    gaps = [later - earlier for earlier, later in zip(shown.moments, shown.moments[1:], strict=False)]
-    assert len(shown.moments) == 5
+    gaps = [later - earlier for earlier, later in zip(shown.statuses.moments, shown.statuses.moments[1:], strict=False)]
+    assert len(shown.statuses.moments) == 5
     assert min(gaps) >= PROGRESS_SECONDS
     assert max(gaps) < PROGRESS_SECONDS + 0.8
 
@@ -82,9 +91,9 @@ async def test_a_new_phase_is_told_at_once(clock: HandClock) -> None:
     stages = [fold_case(WHOLE.facts[:count]) for count in range(1, len(WHOLE.facts) + 1)]
     moved = []
     for before, after in zip([Case(), *stages], stages, strict=False):
-        known = len(shown.moments)
-        await shown._tell(work_of(after), before)
-        if len(shown.moments) > known:
+        known = len(shown.statuses.moments)
+        await shown.writer.tell(work_of(after), before)
+        if len(shown.statuses.moments) > known:
             moved.append(after.phase)
         clock.seconds += 0.001
 
@@ -103,19 +112,19 @@ async def thought() -> facts.Fact:
 async def test_news_that_had_to_wait_is_told_while_the_model_thinks(clock: HandClock) -> None:
     shown, work = Shown(clock), work_of(fold_case(WHOLE.facts[:4]))
     shown._stops[PLACE] = asyncio.Event()
-    shown.pace.wrote(PLACE)
-    shown._untold.add(PLACE)
+    shown.writer.pace.wrote(PLACE)
+    shown.writer._untold.add(PLACE)
     clock.seconds += 2
 
     for _ in range(2):
         await shown._unless_stopped(work, thought())
 
-    assert shown.moments == [PROGRESS_SECONDS]
+    assert shown.statuses.moments == [PROGRESS_SECONDS]
 
 
 async def test_a_status_that_cannot_be_written_costs_no_model_call(clock: HandClock) -> None:
     shown = Shown(clock, failing=True)
-    shown._untold.add(PLACE)
+    shown.writer._untold.add(PLACE)
     shown._stops[PLACE] = asyncio.Event()
 
     found = await shown._unless_stopped(work_of(fold_case(WHOLE.facts[:3])), thought())
@@ -138,13 +147,13 @@ def test_the_pace_says_how_long_to_wait(clock: HandClock, seconds: float) -> Non
 
 async def test_an_unusable_decision_is_told_once_also_after_a_restart(clock: HandClock) -> None:
     first, again, work = Shown(clock), Shown(clock), work_of(WHOLE)
-    await first._hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
+    await first.writer.hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
     inv = work.investigation
     status = inv.status.model_copy(update={"message": "PolicyMissing: the policies are gone"})
     work.claim = CaseClaim(inv.model_copy(update={"status": status}), Writer("r", 2))
 
-    await first._hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
-    await again._hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
+    await first.writer.hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
+    await again.writer.hinder(work, ("PolicyMissing", "not in place"), "the policies are gone")
 
     assert first.notifier.events == ["PolicyMissing"]
     assert again.notifier.events == []
@@ -152,13 +161,13 @@ async def test_an_unusable_decision_is_told_once_also_after_a_restart(clock: Han
 
 async def test_a_status_that_cannot_be_written_leaves_nobody_behind_who_would_write_it_later(clock: HandClock) -> None:
     shown, work = Shown(clock), work_of(WHOLE)
-    shown._untold.add(PLACE)
+    shown.writer._untold.add(PLACE)
     shown._stops[PLACE] = asyncio.Event()
 
     async def lost(work: CaseWork) -> None:
         raise Fenced("the case is another replica's")
 
-    shown._publish = lost  # type: ignore[method-assign]
+    shown.writer.publish = lost  # type: ignore[method-assign]
     with pytest.raises(Fenced):
         await shown._unless_stopped(work, thought())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,24 +14,24 @@ from typing import Any, Final
 import structlog
 from starlette.middleware import Middleware
 
-from inquest.adapters.kubernetes.own_writes import OwnWrites
+from inquest.adapters.kubernetes.own_writes import look_at
 from inquest.api.manifests.rbac import TOKENS, lost_in_namespaces
-from inquest.api.names import EXECUTION_LABEL, MANAGED_LABEL
+from inquest.api.names import MANAGED_LABEL
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reconcilers import Reconcilers
 from inquest.controllers.runtime.dispatcher import Dispatcher
-from inquest.controllers.runtime.request import Handler, Rank, ReconcileKey, Requeue, WorkerGroup, flow_of, rank_of
+from inquest.controllers.runtime.request import Handler, Rank, ReconcileKey, Requeue, WorkerGroup, flow_of
 from inquest.controllers.runtime.resync import Resync, key_of
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Forbidden, InquestError
 from inquest.operator.access import CHECK_SECONDS, MissingRight, excess_rights, missing_rights
-from inquest.operator.directory import DELETED, PARTNERS, ObjectDirectory
 from inquest.operator.health import HealthLine, health_app, measure_lag
 from inquest.operator.interpreter import keep_what_is_loaded
 from inquest.operator.lease import ReplicaLease
 from inquest.operator.reload import SettingsFile
+from inquest.operator.routing import DELETED, PARTNERS, EventRouter, ObjectDirectory
 from inquest.operator.supervisor import Supervisor, supervisor_for
-from inquest.operator.watcher import OURS, WatchEvent
+from inquest.operator.watcher import OURS
 from inquest.ports.kinds import NAMESPACE
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.serving.http import metrics_app, serve_app
@@ -76,8 +76,6 @@ class Process:
     reconcilers: Callable[[ControllerPorts], Reconcilers] = Reconcilers
     directory: ObjectDirectory = field(default_factory=ObjectDirectory)
     dispatcher: Dispatcher | None = None
-    stop_case: Callable[[str, str], None] = lambda namespace, name: None
-    own_writes: OwnWrites = field(default_factory=OwnWrites)
     lease: ReplicaLease | None = None
     too_many: tuple[str, ...] = ("not asked yet",)
     """Rights that Inquest should not have; while there is one, nothing is claimed."""
@@ -101,11 +99,10 @@ class Process:
             AsyncExitStack() as stack,
         ):
             await adapters.kube.status.look_around()
-            self.own_writes = adapters.kube.status.own_writes
             await self._check_rights(adapters)
             self.catalogue_pending = adapters.reconcilers.catalogue.unsettled
             self.dispatcher = Dispatcher(self._lanes(adapters), adapters.clock)
-            supervisor = self._supervisor(adapters)
+            supervisor = self._supervisor(adapters, self.dispatcher)
             lease = self.lease = self._lease(adapters, supervisor)
             await lease.renew()
             events, readers = watching_events(adapters), door_for_readers(adapters)
@@ -118,7 +115,6 @@ class Process:
                 HealthLine("settings", lambda: settings.fault() if settings else "", required=False),
                 HealthLine("evidence", lambda: readers.fault if readers else "", required=False),
             )
-            self.stop_case = adapters.reconcilers.cases.stop
             tasks = [asyncio.create_task(work) for work in self._background(adapters, supervisor, lease)]
             tasks += [asyncio.create_task(each.run()) for each in (events, readers) if each]
             tasks += [asyncio.create_task(self._look_around(adapters))] if adapters.kube.places.confined else []
@@ -164,70 +160,19 @@ class Process:
                 return Requeue(30.0, progress=False)
             if self.unfilled and key.kind == "Investigation":
                 return Requeue(UNFILLED_SECONDS, progress=False)
-            with self.own_writes.by_look_at(key.kind):
+            with look_at(key.kind):
                 again = await look(key.namespace, key.name)
             return Requeue(again.total_seconds()) if again is not None else None
 
         return handle
 
-    def _ring(self, ring: WatchEvent) -> None:
-        """What the watch tells, on this event loop."""
-        self.directory.note(ring.key, gone=ring.gone)
-        if self.dispatcher is None:
-            return
-        if ring.key.kind == "Investigation" and (ring.body.get("spec") or {}).get("cancel"):
-            self.stop_case(ring.key.namespace, ring.key.name)
-        if ring.key.kind == "Job":
-            self._ring_for_job(ring)
-            return
-        if not ring.gone and self._is_known(ring):
-            self.dispatcher.settled(ring.key, ring.version)
-            return
-        rank = rank_of(ring.key.kind, ring.body)
-        flow = flow_of(ring.key.kind, ring.key.namespace, ring.body, self.settings.kubernetes.namespace)
-        self.dispatcher.offer(ring.key, ring.version, rank, ring.gone, fresh=ring.fresh, flow=flow)
-        if ring.gone:
-            self._ring_for_owners(ring)
-            self._ring_for_catalogue(ring)
-
-    def _is_known(self, ring: WatchEvent) -> bool:
-        """Whether all that changed is a status that a look at the case wrote.
-
-        kopf may tell of several changes as one: a person's may hide behind ours, which came last.
-        """
-        is_changed = self.directory.is_changed(ring.key, ring.body)
-        return self.own_writes.take(ring.key.uid, ring.version) and not is_changed
-
-    def _ring_for_job(self, ring: WatchEvent) -> None:
-        """A Job changed: its execution is looked at."""
-        uid = ((ring.body.get("metadata") or {}).get("labels") or {}).get(EXECUTION_LABEL, "")
-        found = (place for place, known in self.directory.uids.items() if known == uid)
-        for kind, namespace, name in found:
-            if self.dispatcher is not None:
-                self.dispatcher.offer(ReconcileKey(kind, uid, namespace, name), rank=Rank.CRITICAL)
-
-    def _ring_for_catalogue(self, ring: WatchEvent) -> None:
-        """Of the catalogue something is gone: it is withdrawn, and who used it, or was used by it, says so."""
-        partner = PARTNERS.get(ring.key.kind)
-        if partner is None or self.dispatcher is None:
-            return
-        self.dispatcher.offer(replace(ring.key, kind=DELETED))
-        for place, uid in self.directory.uids.items():
-            if place[0] == partner:
-                self.dispatcher.offer(ReconcileKey(place[0], uid, place[1], place[2]))
-
-    def _ring_for_owners(self, ring: WatchEvent) -> None:
-        """An object is gone: whoever made it looks whether it has to be made again."""
-        for owner in (ring.body.get("metadata") or {}).get("ownerReferences") or ():
-            key = self.directory.key(str(owner.get("kind")), ring.key.namespace, str(owner.get("name")))
-            if key is not None and self.dispatcher is not None:
-                self.dispatcher.offer(key, rank=Rank.CRITICAL)
-
-    def _supervisor(self, adapters: Adapters) -> Supervisor:
+    def _supervisor(self, adapters: Adapters, dispatcher: Dispatcher) -> Supervisor:
         chosen, execution = self.settings.kubernetes, self.settings.execution.namespace
         if chosen.namespaces:
             log.info("looks after single namespaces", namespaces=chosen.namespaces, without=lost_in_namespaces())
-        return supervisor_for(adapters.kube, self._ring, adapters.clock, execution=execution)
+        own_writes, stop = adapters.kube.status.own_writes, adapters.reconcilers.cases.stop
+        router = EventRouter(self.directory, dispatcher, own_writes, stop, chosen.namespace)
+        return supervisor_for(adapters.kube, router.route, adapters.clock, execution=execution)
 
     def _lease(self, adapters: Adapters, supervisor: Supervisor) -> ReplicaLease:
         ports = adapters.reconcilers.ports

@@ -89,7 +89,7 @@ def investigation(**status: Any) -> Investigation:
 async def shown(operator: InvestigationController, **status: Any) -> tuple[NoticeSent, ...]:
     """What the operator tells when it writes the status of a case that waits for a person."""
     work = CaseWork(CaseClaim(investigation(**status), Writer("r", 1)), Log("u-1"), waiting())
-    return await operator._notify(work.investigation, work.case, {}, cases.AT)
+    return await operator.writer.notify(work.investigation, work.case, {}, cases.AT)
 
 
 def waiting() -> Case:
@@ -168,8 +168,8 @@ async def test_a_notice_that_nobody_can_name_any_more_is_given_up_after_a_day() 
     nameless = [pending.model_copy(update={"key": "u-1/StatusUpdate/99"}).to_object()]
     operator, inv = aware(Away(fails=0)), investigation(notices=nameless)
 
-    waits = await operator._notify(inv, Case(), {}, cases.AT + timedelta(days=1))
-    gone = await operator._notify(inv, Case(), {}, cases.AT + timedelta(days=1, seconds=1))
+    waits = await operator.writer.notify(inv, Case(), {}, cases.AT + timedelta(days=1))
+    gone = await operator.writer.notify(inv, Case(), {}, cases.AT + timedelta(days=1, seconds=1))
 
     assert [one.state for one in (*waits, *gone)] == [NoticeState.PENDING, NoticeState.FAILED]
 
@@ -214,7 +214,7 @@ async def test_what_went_away_by_itself_is_told_where_the_settings_say_so(
     gone = advance_case(before, Closed(outcome.signal_resolved(), cases.AT))
     operator = process(sink, Settings(herald=NotificationSettings(notify_self_resolved=wanted)))
 
-    await operator._notify(investigation(), gone, {}, cases.AT)
+    await operator.writer.notify(investigation(), gone, {}, cases.AT)
 
     assert [found["type"] for found in sink.got] == types
 

@@ -14,14 +14,8 @@ from inquest.api.execution import Holder, WorkflowExecution
 from inquest.api.notices import NoticeState
 from inquest.api.refs import TargetRef
 from inquest.api.types import ExecutionPhase
-from inquest.controllers.execution.controller import (
-    ExecutionController,
-    StatusUpdate,
-    _failed_by_guard,
-    _frozen,
-    _held,
-    _is_too_old,
-)
+from inquest.controllers.execution.controller import ExecutionController, _is_too_old
+from inquest.controllers.execution.updates import StatusUpdate, failed_by_guard, frozen_update, held_update
 from inquest.core.remediation.guards import GuardResult
 from tests.controllers.signal.test_signals import World
 from tests.core.remediation.test_proposal import execution
@@ -40,7 +34,7 @@ def after(found: WorkflowExecution, change: StatusUpdate, now: datetime) -> Work
 
 
 def held(found: WorkflowExecution, now: datetime) -> WorkflowExecution:
-    return after(found, _held(replace(BUSY, until=now + timedelta(seconds=30)), now), now)
+    return after(found, held_update(replace(BUSY, until=now + timedelta(seconds=30)), now), now)
 
 
 def test_an_execution_waits_an_hour_for_a_busy_target() -> None:
@@ -52,7 +46,7 @@ def test_an_execution_waits_an_hour_for_a_busy_target() -> None:
 
 def test_the_time_of_a_freeze_is_not_time_of_a_busy_target() -> None:
     thawed = MADE + timedelta(hours=62)
-    frozen = after(held(execution(), MADE), _frozen("effects are frozen"), MADE + HOUR / 2)
+    frozen = after(held(execution(), MADE), frozen_update("effects are frozen"), MADE + HOUR / 2)
     assert not _is_too_old(frozen, thawed)
 
     again = held(frozen, thawed)
@@ -65,7 +59,7 @@ def test_what_waits_no_more_names_nobody_that_it_waits_for() -> None:
     blocked = held(execution(), MADE)
     assert blocked.status.blocked_until is not None
 
-    for change in (_frozen("effects are frozen"), _failed_by_guard(BUSY, MADE)):
+    for change in (frozen_update("effects are frozen"), failed_by_guard(BUSY, MADE)):
         left = after(blocked, change, MADE).status
         assert left.phase is not ExecutionPhase.BLOCKED
         assert (left.blocked_by, left.blocked_until) == (None, None)
@@ -91,7 +85,7 @@ async def said_of(
 
 
 def busy(name: str = "wfe-other") -> StatusUpdate:
-    return _held(replace(BUSY, until=MADE + timedelta(seconds=30), blocked_by=Holder(name=name)), MADE)
+    return held_update(replace(BUSY, until=MADE + timedelta(seconds=30), blocked_by=Holder(name=name)), MADE)
 
 
 def standing(run: WorkflowExecution) -> list[NoticeState]:
@@ -117,6 +111,6 @@ async def test_what_waits_no_more_tells_nobody_that_it_waits() -> None:
     blocked = await said_of(execution(), busy(), world)
     later = World()
 
-    left = await said_of(blocked, _frozen("effects are frozen"), later)
+    left = await said_of(blocked, frozen_update("effects are frozen"), later)
 
     assert (later.told, standing(left)) == ([], [NoticeState.FAILED])

@@ -12,8 +12,9 @@ from inquest.adapters.clock import SystemClock
 from inquest.api.investigation import Investigation, InvestigationStatus
 from inquest.api.types import HumanReviewReason, Phase, Reason
 from inquest.controllers.investigation.case_work import CaseWork
-from inquest.controllers.investigation.claim import CaseClaim
+from inquest.controllers.investigation.claim import CaseClaim, Ownership
 from inquest.controllers.investigation.controller import MAX_FAULTS, InvestigationController
+from inquest.controllers.investigation.writer import CaseWriter
 from inquest.controllers.journal import Journal, Writer
 from inquest.core.case import facts
 from inquest.core.case.case import Case
@@ -30,17 +31,37 @@ from tests.core import cases
 SAID = "boom in the eye of the operator"
 
 
+class Showing(CaseWriter):
+    """Writes the journal; statuses and events are the case as it was told last."""
+
+    shown: Case = Case()
+
+    def _account(self, work: CaseWork) -> None:
+        return
+
+    async def tell(self, work: CaseWork, before: Case) -> None:
+        self.shown = work.case
+
+    async def publish(self, work: CaseWork) -> None:
+        self.shown = work.case
+
+
 class Looking(InvestigationController):
     """The controller's loop over a real journal, in a world that `cases.World` performs until `failing` says no."""
 
     def __init__(self, failing: Callable[[Case], Exception | None]) -> None:
         self.failing, self.world = failing, cases.World()
-        self.shown: Case = Case()
         journal = Journal(Slots(), "inquest-system")  # type: ignore[arg-type]
         ports: Any = SimpleNamespace(
             journal=journal, redacted=_sealed, now=_now, must_hold=lambda: None, clock=SystemClock()
         )
         super().__init__(ports, admitted)
+        self.writer = self.shown_by = Showing(ports, Ownership(ports))
+
+    @property
+    def shown(self) -> Case:
+        """What people see of the case."""
+        return self.shown_by.shown
 
     async def look_once(self) -> None:
         """As the dispatcher calls it."""
@@ -54,15 +75,6 @@ class Looking(InvestigationController):
         if error is not None:
             raise error
         return (self.world.perform(step, cases.AT),)
-
-    def _account(self, work: CaseWork) -> None:
-        return
-
-    async def _tell(self, work: CaseWork, before: Case) -> None:
-        self.shown = work.case
-
-    async def _publish(self, work: CaseWork) -> None:
-        self.shown = work.case
 
     async def _finish(self, inv: Investigation) -> None:
         return

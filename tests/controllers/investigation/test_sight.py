@@ -15,6 +15,7 @@ from inquest.controllers.investigation import controller
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import CaseClaim
 from inquest.controllers.investigation.controller import SIGHT_SECONDS, InvestigationController
+from inquest.controllers.investigation.writer import notices_of
 from inquest.controllers.journal import Log, Writer
 from inquest.core.case import facts
 from inquest.core.case.case import Case
@@ -146,8 +147,8 @@ async def test_who_owns_it_no_more_learns_it_from_the_reading(world: World) -> N
 
 async def test_a_status_is_written_by_what_was_read_last(world: World) -> None:
     shown, work = hand_of(world, TURNS)
-    await shown._publish(work)
-    await shown._publish(work)
+    await shown.writer.publish(work)
+    await shown.writer.publish(work)
 
     assert "get Investigation" not in world.asked
     assert world.asked.count("apply status") >= 1
@@ -158,10 +159,10 @@ async def test_who_wrote_meanwhile_costs_one_more_reading_and_no_second_notice(w
     shown, work = hand_of(world, ASKED)
     world.version += 1
 
-    await shown._publish(work)
+    await shown.writer.publish(work)
 
     assert world.asked == ["apply status", "get Investigation", "apply status"]
-    assert len(world.notices) == len(set(world.notices)) == sum(1 for _ in controller._notices(ASKED))
+    assert len(world.notices) == len(set(world.notices)) == sum(1 for _ in notices_of(ASKED))
 
 
 async def test_people_hear_whose_case_nobody_began_with(world: World) -> None:
@@ -169,7 +170,7 @@ async def test_people_hear_whose_case_nobody_began_with(world: World) -> None:
     case = advance_case(Case(), facts.Closed(queue_timeout("1h"), await world.now()))
     shown, work = hand_of(world, case)
 
-    await shown._publish(work)
+    await shown.writer.publish(work)
 
     (told,) = world.told
     assert (told.title, told.priority) == ("Waited 1h for a runner and never started", "High")

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from inquest.controllers.investigation import controller
+from inquest.controllers.investigation import writer
 from inquest.controllers.investigation.case_work import CaseWork
-from inquest.controllers.investigation.controller import REPEATABLE, InvestigationController
+from inquest.controllers.investigation.controller import InvestigationController
+from inquest.controllers.investigation.writer import REPEATABLE
 from inquest.controllers.journal import Draft, Journal, Log
 from inquest.controllers.journal_case import fold_journal
 from inquest.core.case import facts
@@ -55,7 +56,7 @@ async def test_the_journal_of_a_case_says_what_happened_in_as_few_slots_as_it_ma
     shared: dict[int, list[type[facts.Fact]]] = {}
     for fact in WHOLE.facts:
         shared.setdefault(work.journal.seq + 1, []).append(type(fact))
-        await found._record(work, fact)
+        await found.writer.record(work, fact)
 
     assert await desk.written() == work.case.facts == WHOLE.facts
     assert len(desk.slots.held) == len(shared)
@@ -69,10 +70,10 @@ async def test_a_paid_answer_is_written_before_anything_is_done_with_it() -> Non
     desk = Desk()
     found, work = begun(desk)
     for fact in WHOLE.facts[: TURNED - 1]:
-        await found._record(work, fact)
+        await found.writer.record(work, fact)
     assert not any(isinstance(fact, facts.RcaReplied) for fact in await desk.written())
 
-    await found._record(work, WHOLE.facts[TURNED - 1])
+    await found.writer.record(work, WHOLE.facts[TURNED - 1])
 
     assert await desk.written() == WHOLE.facts[:TURNED]
 
@@ -80,7 +81,7 @@ async def test_a_paid_answer_is_written_before_anything_is_done_with_it() -> Non
 async def recorded(desk: Desk, count: int) -> tuple[InvestigationController, CaseWork]:
     found, work = begun(desk)
     for fact in WHOLE.facts[:count]:
-        await found._record(work, fact)
+        await found.writer.record(work, fact)
     return found, work
 
 
@@ -89,7 +90,7 @@ async def test_what_a_status_tells_is_written() -> None:
     found, work = await recorded(desk, TURNED + 1)
     assert await desk.written() == WHOLE.facts[:TURNED]
 
-    await found._publish(work)
+    await found.writer.publish(work)
 
     assert await desk.written() == work.case.facts == WHOLE.facts[: TURNED + 1]
 
@@ -113,10 +114,10 @@ async def test_a_paid_answer_follows_a_slot_whose_answer_was_lost() -> None:
     desk = Desk()
     found, work = await recorded(desk, TURNED + 1)
     before = work.journal
-    await found._write_facts(work)
+    await found.writer.write_facts(work)
     work.journal, work.unwritten = before, [Draft("ToolBatch", seal(dump_fact(WHOLE.facts[TURNED])), await desk.now())]
 
-    await found._record(work, WHOLE.facts[TURNED + 1])
+    await found.writer.record(work, WHOLE.facts[TURNED + 1])
 
     assert await desk.written() == work.case.facts == WHOLE.facts[: TURNED + 2]
 
@@ -125,25 +126,25 @@ async def test_what_could_not_be_written_is_not_counted(monkeypatch: pytest.Monk
     desk = Desk()
     found, work = await recorded(desk, TURNED - 1)
     counted: list[type[facts.Fact]] = []
-    monkeypatch.setattr(InvestigationController, "_account", lambda _, work: counted.append(type(work.case.facts[-1])))
+    monkeypatch.setattr(writer.CaseWriter, "_account", lambda _, work: counted.append(type(work.case.facts[-1])))
 
     async def refused(*_: object) -> Any:
         raise Forbidden("slots may not be made")
 
     monkeypatch.setattr(desk.slots, "create", refused)
     with pytest.raises(Forbidden):
-        await found._record(work, WHOLE.facts[TURNED - 1])
+        await found.writer.record(work, WHOLE.facts[TURNED - 1])
     assert counted == []
 
     monkeypatch.undo()
-    monkeypatch.setattr(InvestigationController, "_account", lambda _, work: counted.append(type(work.case.facts[-1])))
+    monkeypatch.setattr(writer.CaseWriter, "_account", lambda _, work: counted.append(type(work.case.facts[-1])))
     found, work = await recorded(Desk(), TURNED)
     assert counted.count(facts.RcaReplied) == 1
 
 
 async def test_many_bytes_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk()
-    monkeypatch.setattr(controller, "MOST_UNWRITTEN", 100)
+    monkeypatch.setattr(writer, "MOST_UNWRITTEN", 100)
 
     await recorded(desk, TURNED + 1)
 
@@ -157,8 +158,8 @@ async def test_what_another_wrote_in_the_same_place_counts() -> None:
     other, elder = begun(desk)
     elder.journal, elder.case = work.journal, fold_case(WHOLE.facts[:TURNED])
     for fact in WHOLE.facts[TURNED : TURNED + 2]:
-        await other._record(elder, fact)
+        await other.writer.record(elder, fact)
 
-    await found._write_facts(work)
+    await found.writer.write_facts(work)
 
     assert work.case.facts == await desk.written() == WHOLE.facts[: TURNED + 2]

@@ -21,7 +21,8 @@ from inquest.controllers.catalogue.live import content_hash, content_of
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.notices import LATEST_NOTICE, NOTICE_LOOK
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.signal.controller import ORPHAN_LEASE, SignalController
+from inquest.controllers.signal.controller import SignalController
+from inquest.controllers.signal.opening import ORPHAN_LEASE
 from inquest.controllers.status import redact_object
 from inquest.core.case.facts import Opened
 from inquest.core.case.steps import BeginCase

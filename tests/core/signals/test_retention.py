@@ -16,7 +16,7 @@ from inquest.api.investigation import Investigation
 from inquest.api.names import INVESTIGATION_ANNOTATION, INVESTIGATION_LABEL
 from inquest.api.signal import Signal
 from inquest.controllers.investigation.finish import MOST_RETIRED, Archive
-from inquest.controllers.signal.controller import ORPHAN_LEASE
+from inquest.controllers.signal.opening import ORPHAN_LEASE
 from inquest.core.signals.retention import HELD, RetentionLimits, choose_retiring, overdue
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.settings.settings import Settings

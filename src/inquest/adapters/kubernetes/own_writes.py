@@ -18,20 +18,21 @@ OF_A_CASE: Final = frozenset({"Investigation", "RemediationApprovalRequest"})
 _IN_A_CASE: Final = ContextVar("whether a case is looked at", default=False)
 
 
+@contextmanager
+def look_at(kind: str) -> Iterator[None]:
+    """A look at an object of this kind; what it does in tasks of its own belongs to it."""
+    before = _IN_A_CASE.set(kind in OF_A_CASE)
+    try:
+        yield
+    finally:
+        _IN_A_CASE.reset(before)
+
+
 @dataclass
 class OwnWrites:
     """Versions that the API server gave to such writes and that the watch has not told yet, by uid."""
 
     versions: OrderedDict[str, set[str]] = field(default_factory=OrderedDict)
-
-    @contextmanager
-    def by_look_at(self, kind: str) -> Iterator[None]:
-        """A look at an object of this kind."""
-        before = _IN_A_CASE.set(kind in OF_A_CASE)
-        try:
-            yield
-        finally:
-            _IN_A_CASE.reset(before)
 
     def note(self, written: Json) -> None:
         """What the API server answered to a status write; what is none of a case in its look counts as another's."""

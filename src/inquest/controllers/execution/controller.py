@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from inquest.api.conditions import ConditionValue, false, true, unknown
-from inquest.api.execution import JOB_CLEANUP_FINALIZER, Effectiveness, Failure, Holder, JobRef, WorkflowExecution
+from inquest.api.conditions import false, true, unknown
+from inquest.api.execution import JOB_CLEANUP_FINALIZER, Effectiveness, Holder, JobRef, WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.names import target_string
 from inquest.api.notices import NoticeEntry, NoticeState
@@ -24,10 +24,24 @@ from inquest.api.types import (
     FailureReason,
     Mode,
     Purpose,
-    VoidReason,
 )
 from inquest.controllers.approval.controller import ApprovalController
 from inquest.controllers.execution.effect_readings import EffectReader
+from inquest.controllers.execution.updates import (
+    BUSY_POLL,
+    JOB_POLL,
+    UNBLOCKED,
+    StatusUpdate,
+    failed_by_guard,
+    failed_update,
+    frozen_update,
+    held_update,
+    looked_before,
+    seconds_between,
+    verified_update,
+    with_scores,
+    withdrawn_update,
+)
 from inquest.controllers.guards import Guards, bare_reference
 from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.notices import given_up, merge_notices, send_notice, unless_late
@@ -40,7 +54,6 @@ from inquest.core.remediation.effectiveness import (
     LOOK_BACK,
     NOT_KNOWN,
     Assessment,
-    Component,
     EffectView,
     HealthBefore,
     Timing,
@@ -50,7 +63,6 @@ from inquest.core.remediation.effectiveness import (
     health_score,
     is_custom,
     look_windows,
-    symptoms_of,
 )
 from inquest.core.remediation.guards import GuardResult, check_guards, guard_undo
 from inquest.core.remediation.job import (
@@ -68,25 +80,11 @@ from inquest.errors import AlreadyExists, Conflict, InquestError, NotFound
 from inquest.ports.kinds import EVENT, EXECUTION, INVESTIGATION, JOB, POD
 from inquest.ports.kubernetes import Json
 
-JOB_POLL: Final = timedelta(seconds=10)
 CASE_POLL: Final = timedelta(seconds=2)
-BUSY_POLL: Final = timedelta(seconds=30)
 MAX_BLOCKED: Final = timedelta(hours=1)
 OVERDUE: Final = timedelta(seconds=30)
 """After the deadline the assessment ends, whatever can be read."""
 _UNRUN: Final = (None, ExecutionPhase.PENDING, ExecutionPhase.BLOCKED)
-_UNBLOCKED: Final[Mapping[str, None]] = {"blocked_by": None, "blocked_until": None}
-
-
-@dataclass(frozen=True)
-class StatusUpdate:
-    """What a look at an execution makes of its status."""
-
-    changes: Mapping[str, Any]
-    verdicts: Mapping[str, ConditionValue]
-    warning: tuple[str, str] | None = None
-    """Reason and message of an event."""
-    again: timedelta | None = None
 
 
 @dataclass(frozen=True)
@@ -131,14 +129,14 @@ class ExecutionController:
             return StatusUpdate({"phase": ExecutionPhase.PENDING}, {}, again=CASE_POLL)
         fault = _fault(found, inv, facts)
         if fault is not None:
-            return _failure(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
+            return failed_update(found, JobOutcome(ended=True, reason=fault[0], message=fault[1]), now)
         if frozen := await Guards(self.ports).frozen(found.spec.target):
-            return _frozen(frozen)
+            return frozen_update(frozen)
         halt = await self._halt(found) or await self._unguarded(found, now)
         if halt is not None and _is_too_old(found, now):
             halt = replace(halt, until=None, message=f"{halt.message}, and has been for an hour")
         if halt is not None:
-            return _held(halt, now) if halt.until else _failed_by_guard(halt, now)
+            return held_update(halt, now) if halt.until else failed_by_guard(halt, now)
         if found.status.phase is None:
             # Its status is written once before anything runs: what cannot say what it does is not begun.
             return StatusUpdate({"phase": ExecutionPhase.PENDING}, {}, again=timedelta(seconds=1))
@@ -183,14 +181,14 @@ class ExecutionController:
             return await self._running(found, there, now, "JobAdopted")
         if lock is TargetLock.FOREIGN:
             message = "a Job that Inquest did not make has the name of this target's lock"
-            return _failure(found, JobOutcome(ended=True, reason=FailureReason.UNKNOWN, message=message), now)
+            return failed_update(found, JobOutcome(ended=True, reason=FailureReason.UNKNOWN, message=message), now)
         if lock is TargetLock.ENDED and there is not None:
             await self.ports.status.delete(
                 JOB, there["metadata"]["name"], self.ports.execution_namespace, uid=there["metadata"]["uid"]
             )
         if lock in (TargetLock.ENDED, TargetLock.FREE):
             raise Conflict(f"the lock on {target_string(found.spec.target)} has just become free")
-        return _held(
+        return held_update(
             GuardResult("ResourceBusy", "another execution is changing the target", until=now + BUSY_POLL), now
         )
 
@@ -208,7 +206,7 @@ class ExecutionController:
             "started_at": found.status.started_at or datetime.fromisoformat(meta["creationTimestamp"]),
             "dropped_parameters": dropped_parameters(found.spec),
             "pre_spec_hash": before or None,
-            **_UNBLOCKED,
+            **UNBLOCKED,
             "effectiveness": Effectiveness(health_before=fared.score, ends_before=fared.ends)
             if fared != NOT_KNOWN
             else found.status.effectiveness,
@@ -239,15 +237,15 @@ class ExecutionController:
         there = await self._job(found)
         if inv is not None and inv.spec.cancel and there is not None:
             await self._delete_job(found, there)
-            told = f"cancelled: its Job had run for {_seconds(found.status.started_at, now)} s and is deleted"
-            return _failure(found, JobOutcome(True, reason=FailureReason.CANCELLED, message=told, ran=True), now)
+            told = f"cancelled: its Job had run for {seconds_between(found.status.started_at, now)} s and is deleted"
+            return failed_update(found, JobOutcome(True, reason=FailureReason.CANCELLED, message=told, ran=True), now)
         if there is None or not _is_its_own(found, there):
             message = "its Job is gone before it ended"
-            return _failure(found, JobOutcome(True, reason=FailureReason.UNKNOWN, message=message, ran=True), now)
+            return failed_update(found, JobOutcome(True, reason=FailureReason.UNKNOWN, message=message, ran=True), now)
         outcome = job_outcome(there, *(await self._around(there)))
         if not outcome.ended:
             return StatusUpdate({}, {}, again=JOB_POLL)
-        return await self._succeeded(found, outcome, now) if outcome.succeeded else _failure(found, outcome, now)
+        return await self._succeeded(found, outcome, now) if outcome.succeeded else failed_update(found, outcome, now)
 
     async def _around(self, there: Json) -> tuple[tuple[Json, ...], tuple[Json, ...]]:
         """Pods and events of a Job."""
@@ -265,7 +263,7 @@ class ExecutionController:
         ended = outcome.ended_at or now
         changes = {
             "completed_at": ended,
-            "duration_seconds": _seconds(found.status.started_at, ended),
+            "duration_seconds": seconds_between(found.status.started_at, ended),
             "post_spec_hash": found.status.post_spec_hash or context.spec_hash or None,
             "reason": "JobSucceeded",
         }
@@ -296,7 +294,7 @@ class ExecutionController:
             "reason": "JobSucceeded",
             "message": "the undo ran",
             "completed_at": ended,
-            "duration_seconds": _seconds(found.status.started_at, ended),
+            "duration_seconds": seconds_between(found.status.started_at, ended),
             "post_spec_hash": found.status.post_spec_hash or context.spec_hash or None,
         }
         verdicts = {
@@ -327,16 +325,16 @@ class ExecutionController:
         inv = await self._investigation(found)
         deadline = found.status.effectiveness.deadline if found.status.effectiveness else None
         if deadline is not None and now > deadline + OVERDUE:
-            return _verified(found, Assessment(reason=EffectivenessReason.EXPIRED))
+            return verified_update(found, Assessment(reason=EffectivenessReason.EXPIRED))
         view = await self._effect(found, inv, now)
         assessed = assess_effect(view)
         cancelled = inv is not None and inv.spec.cancel
         if not assessed.done and not cancelled:
             looked = assessed.next_look or now + BUSY_POLL
             # The next look asks whether anything has become worse since.
-            seen = _with_scores(found, assessed) if now >= view.windows.check_after else found.status.effectiveness
+            seen = with_scores(found, assessed) if now >= view.windows.check_after else found.status.effectiveness
             return StatusUpdate({"effectiveness": seen}, {}, again=max(timedelta(seconds=1), looked - now))
-        return _verified(found, assessed)
+        return verified_update(found, assessed)
 
     async def _effect(self, found: WorkflowExecution, inv: Investigation | None, now: datetime) -> EffectView:
         target = found.spec.target
@@ -363,7 +361,7 @@ class ExecutionController:
             firing=await gauges.firing(inv) if fires and inv else None,
             metrics_in_scope=bool(gauges.questions(target)),
             metrics=await gauges.metrics(target, started=started, ended=ended, now=now) if due else None,
-            previous=_looked_before(when),
+            previous=looked_before(when),
         )
 
     async def _target(self, target: TargetRef) -> Json:
@@ -406,7 +404,7 @@ class ExecutionController:
             await self._delete_job(found, there)
         elif await self._is_missed(found):
             now = await self.ports.now()
-            await self._tell(found, _withdrawn(found, now), now)
+            await self._tell(found, withdrawn_update(found, now), now)
             return CASE_POLL
         rest = [name for name in found.metadata.finalizers if name != JOB_CLEANUP_FINALIZER]
         meta = {
@@ -551,107 +549,3 @@ def _is_its_own(found: WorkflowExecution, there: Json) -> bool:
 
 def _is_undo(found: WorkflowExecution) -> bool:
     return found.spec.purpose is Purpose.UNDO
-
-
-def _frozen(why: str) -> StatusUpdate:
-    """It waits as if it were new: time in a freeze is not time in which the target was busy."""
-    changes = {"phase": ExecutionPhase.PENDING, "reason": None, "message": why, **_UNBLOCKED}
-    waits = unknown("Pending", why)
-    return StatusUpdate(changes, {"TargetLocked": waits, "JobCreated": waits}, again=BUSY_POLL)
-
-
-def _held(halt: GuardResult, now: datetime) -> StatusUpdate:
-    reason = halt.guard if halt.guard in ("ResourceBusy", "RecentlyRemediated") else "ResourceBusy"
-    changes = {
-        "phase": ExecutionPhase.BLOCKED,
-        "reason": halt.guard,
-        "message": halt.message,
-        "blocked_by": halt.blocked_by,
-        "blocked_until": halt.until,
-    }
-    again = max(timedelta(seconds=1), halt.until - now) if halt.until else BUSY_POLL
-    verdicts = {"TargetLocked": false(reason, halt.message), "JobCreated": false(reason, halt.message)}
-    return StatusUpdate(changes, verdicts, ("ExecutionBlocked", halt.message), again)
-
-
-def _failed_by_guard(halt: GuardResult, now: datetime) -> StatusUpdate:
-    drifted = halt.guard in set(VoidReason)
-    reason = FailureReason.TARGET_DRIFTED if drifted else FailureReason.CANCELLED
-    failure = Failure(reason=reason, message=halt.message, ran=False, summary=halt.message[:500], failed_at=now)
-    return _ended_badly(failure, now)
-
-
-def _withdrawn(found: WorkflowExecution, now: datetime) -> StatusUpdate:
-    if found.status.phase is ExecutionPhase.FAILED:
-        return StatusUpdate({}, {})
-    return _failure(found, JobOutcome(True, reason=FailureReason.DELETED, message="deleted before anything ran"), now)
-
-
-def _failure(found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> StatusUpdate:
-    reason = outcome.reason or FailureReason.UNKNOWN
-    failure = Failure(
-        reason=reason,
-        message=outcome.message[:1024] or None,
-        exit_code=outcome.exit_code,
-        container=outcome.container or None,
-        ran=outcome.ran,
-        summary=outcome.summary(found.spec.workflow.id),
-        failed_at=outcome.ended_at or now,
-    )
-    change = _ended_badly(failure, outcome.ended_at or now)
-    duration = _seconds(found.status.started_at, outcome.ended_at or now)
-    return StatusUpdate({**change.changes, "duration_seconds": duration}, change.verdicts, change.warning, JOB_POLL)
-
-
-def _ended_badly(failure: Failure, at: datetime) -> StatusUpdate:
-    changes = {
-        "phase": ExecutionPhase.FAILED,
-        "reason": str(failure.reason),
-        "message": failure.summary,
-        "failure": failure,
-        "completed_at": at,
-        **_UNBLOCKED,
-    }
-    reason = str(failure.reason)
-    verdicts = {
-        "JobComplete": false(reason, failure.summary),
-        "EffectivenessAssessed": false("NotApplicable"),
-        "Ready": false("Failed", failure.summary),
-    }
-    return StatusUpdate(changes, verdicts, ("JobFailed", failure.summary), JOB_POLL)
-
-
-def _with_scores(found: WorkflowExecution, assessed: Assessment) -> Effectiveness:
-    """What a look found, beside the times and the state before the run."""
-    before = found.status.effectiveness or Effectiveness()
-    parts = {"health": assessed.health, "alert": assessed.alert, "metrics": assessed.metrics}
-    return before.model_copy(update={name: part.score for name, part in parts.items()})
-
-
-def _looked_before(seen: Effectiveness) -> Assessment:
-    health, alert, metrics = (Component(score is not None, score) for score in (seen.health, seen.alert, seen.metrics))
-    return Assessment(health, alert, metrics)
-
-
-def _verified(found: WorkflowExecution, assessed: Assessment) -> StatusUpdate:
-    reason = assessed.reason
-    # A look that a person cut short decides nothing.
-    said = "; ".join(symptoms_of(assessed)) if reason else ""
-    effect = _with_scores(found, assessed).model_copy(update={"score": assessed.score, "reason": reason})
-    score = "unknown" if assessed.score is None else f"{assessed.score:.2f}"
-    message = f"{f'did not help: {said}' if said else 'verified'}: {reason or 'cancelled'}, score {score}"
-    phase = ExecutionPhase.INEFFECTIVE if said else ExecutionPhase.SUCCEEDED
-    changes = {
-        "phase": phase,
-        "reason": str(reason or ""),
-        "message": message,
-        "effectiveness": effect,
-    }
-    in_vain = phase is ExecutionPhase.INEFFECTIVE
-    verdicts = {"Ready": false("Ineffective", message) if in_vain else true("Succeeded", message)}
-    verdicts |= {"EffectivenessAssessed": true(str(reason), message)} if reason else {}
-    return StatusUpdate(changes, verdicts, ("VerificationEnded", message) if in_vain else None, JOB_POLL)
-
-
-def _seconds(started: datetime | None, ended: datetime) -> int:
-    return max(0, int((ended - started).total_seconds())) if started else 0

@@ -1,22 +1,21 @@
 """One investigation at a time: observe, decide, perform, record.
 
-`decide` is `story.steps.next_step`; what it names is performed here by one port call, written into the journal, and
-only then used. Right before anything with consequences the case is fenced and the world is read anew.
+`core.case.decide` names the next step; it is performed here by one port call, written into the journal, and only then
+used. Right before anything with consequences the case is fenced and the world is read anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
 
-from inquest.api.conditions import ConditionValue, false
 from inquest.api.execution import Effectiveness, WorkflowExecution
-from inquest.api.investigation import OWNER_FIELDS, ExecutionSummary, Investigation
+from inquest.api.investigation import OWNER_FIELDS, Investigation
 from inquest.api.names import (
     INVESTIGATION_ANNOTATION,
     INVESTIGATION_LABEL,
@@ -25,7 +24,6 @@ from inquest.api.names import (
     label_value,
     undo_name,
 )
-from inquest.api.notices import NoticeEntry, NoticeState
 from inquest.api.signal import Signal
 from inquest.api.types import (
     ENDED_EXECUTIONS,
@@ -49,36 +47,24 @@ from inquest.controllers.investigation.effects import Effects
 from inquest.controllers.investigation.finish import Archive
 from inquest.controllers.investigation.gather import Inquiries
 from inquest.controllers.investigation.select import Selections
-from inquest.controllers.journal import Draft
-from inquest.controllers.journal_case import case_with, fold_journal, remember_case
-from inquest.controllers.journal_writing import write_slot
-from inquest.controllers.notices import NOTICE_LOOK, is_telling, send_notice, unless_late
+from inquest.controllers.investigation.writer import CaseWriter, offered_tools
+from inquest.controllers.journal_case import fold_journal
+from inquest.controllers.notices import NOTICE_LOOK, is_telling
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
 from inquest.controllers.signal.pinned import resolved_time
-from inquest.controllers.status import ProgressPace, publish_status
+from inquest.controllers.status import publish_status
 from inquest.core.case import decide, endings, outcome
-from inquest.core.case.case import Case, replies_in
 from inquest.core.case.facts import (
     ApprovalDecided,
-    ApprovalEscalated,
-    ApprovalRequested,
     Closed,
-    ContextResolved,
     ExecutionCreated,
     Fact,
-    Opened,
     PolicyRuled,
-    Prepared,
     Proposed,
-    SelectionTried,
-    SnapshotTaken,
-    TargetRechecked,
-    ToolsRan,
     UndoCreated,
     UndoPlanned,
 )
-from inquest.core.case.journal import dump_fact
 from inquest.core.case.steps import (
     LOOK,
     AskPolicy,
@@ -97,27 +83,17 @@ from inquest.core.case.steps import (
     Wait,
 )
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.llm.messages import Invocation, Usage
-from inquest.core.redaction.redacted import Redacted
 from inquest.core.remediation.approval import ApprovalStanding
 from inquest.core.remediation.effectiveness import POD_OWNERS, Assessment, Component, resolution_of, symptoms_of
 from inquest.core.remediation.guards import GuardResult, check_guards
 from inquest.core.reporting import metrics as reporting_metrics
-from inquest.core.reporting import notices
-from inquest.core.reporting.conditions import condition_values
-from inquest.core.reporting.events import case_events
-from inquest.core.reporting.metrics import case_measures, case_spans, log_lines
-from inquest.core.reporting.status import status_changes
-from inquest.core.reporting.status_budget import trim_status
 from inquest.core.signals.holds import next_allowed
 from inquest.core.signals.triage_input import EndedCase, TriageDecision
 from inquest.errors import Conflict, Fenced, InquestError, NotFound, OlderJournal, Retryable, Tampered, Unsettled
 from inquest.ports.kinds import EXECUTION, INVESTIGATION, LEASE, SIGNAL
-from inquest.ports.kubernetes import Json
 from inquest.ports.model import MODEL_TROUBLE
 from inquest.telemetry import tracing
 from inquest.telemetry.metrics import FENCED, INVESTIGATIONS_ACTIVE
-from inquest.telemetry.series import count_measure
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -139,23 +115,8 @@ UNUSABLE: Final = {
 UNREADABLE: Final = "held until it can be read whether the target may be changed"
 EFFECTS: Final = (RequestApproval, Execute, ExecuteUndo)
 """Steps that ask a person or change the world."""
-HELD_PHASES: Final = frozenset({Phase.PENDING, Phase.SELECTING, Phase.ANALYZING, Phase.AWAITING_APPROVAL})
-"""Phases in which the message says what a case is held by."""
 PASSING: Final = frozenset({"RateLimited", "ScopeUnknown"})
 """Objections of triage that pass by themselves."""
-REPEATABLE: Final = (
-    SnapshotTaken,
-    ContextResolved,
-    Prepared,
-    ToolsRan,
-    TargetRechecked,
-    SelectionTried,
-    Proposed,
-    PolicyRuled,
-)
-"""Facts that cost nothing to have again: they are written with the next one that does, or before a look ends."""
-MOST_UNWRITTEN: Final = 128 * 1024
-"""Bytes of such facts that wait for their slot."""
 CATALOGUE_LOOK: Final = timedelta(seconds=1)
 """Between two looks of a case that waits for the catalogue."""
 ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
@@ -177,6 +138,7 @@ class InvestigationController:
     admit: Callable[[Investigation], Awaitable[TriageDecision]]
     """What triage says of a case that has not begun."""
     ownership: Ownership = field(init=False)
+    writer: CaseWriter = field(init=False)
     archive: Archive = field(init=False)
     inquiries: Inquiries = field(init=False)
     selections: Selections = field(init=False)
@@ -185,13 +147,6 @@ class InvestigationController:
     """One at a time for a case: a decision may ring while it is being worked on."""
     _stops: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     """Set by the watch when a person cancels a case that is in hand."""
-    pace: ProgressPace = field(init=False)
-    _untold: set[tuple[str, str]] = field(default_factory=set)
-    """Cases with progress that the status does not show yet."""
-    _hindrances: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Why a decision is not acted on, by case."""
-    _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Why the API server does not take the whole status of a case, as far as that was tried last."""
     _faults: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     """By case: the newest slot, and how often the step after it failed in itself."""
     _open: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -204,8 +159,8 @@ class InvestigationController:
         self.archive = Archive(self.ports)
         self.inquiries = Inquiries(self.ports)
         self.selections = Selections(self.ports)
-        self.effects = Effects(self.ports, self.ownership, self._record)
-        self.pace = ProgressPace(self.ports.clock)
+        self.writer = CaseWriter(self.ports, self.ownership)
+        self.effects = Effects(self.ports, self.ownership, self.writer.record)
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Investigation as far as it goes now; gives when to look again."""
@@ -256,10 +211,7 @@ class InvestigationController:
         if mode is not None:
             self._open[place] = mode
         else:
-            self.pace.forget(place)
-            self._untold.discard(place)
-            self._hindrances.pop(place, None)
-            self._refusals.pop(place, None)
+            self.writer.forget(place)
             self._faults.pop(place, None)
         for word in {known, mode} - {None}:
             INVESTIGATIONS_ACTIVE.labels(word).set(list(self._open.values()).count(str(word)))
@@ -281,7 +233,7 @@ class InvestigationController:
             work = CaseWork(claim, journal, fold_journal(journal), seen_at=self.ports.clock.monotonic())
             lost = self._lost(work)
             if lost is not None and work.case.closed is None:
-                await self._record(work, Closed(lost, await self.ports.now()))
+                await self.writer.record(work, Closed(lost, await self.ports.now()))
             return await self._loop(work)
         except Tampered as error:
             return await self._condemn(claim, error)
@@ -302,25 +254,25 @@ class InvestigationController:
             return
         said = f"the same step failed {failed} times: {type(error).__name__}: {error}"
         verdict = endings.internal_error(said, SubReason.PERMANENT_ERROR)
-        await self._record(work, Closed(verdict, await self.ports.now()))
-        await self._publish(work)
+        await self.writer.record(work, Closed(verdict, await self.ports.now()))
+        await self.writer.publish(work)
 
     async def _loop(self, work: CaseWork) -> timedelta | None:
         """Step after step until there is nothing to do but to wait."""
         again = await self._take_steps(work)
-        await self._write_facts(work)
+        await self.writer.write_facts(work)
         return again
 
     async def _take_steps(self, work: CaseWork) -> timedelta | None:
         if work.investigation.status.phase is None:
             # Whoever watches sees that it is in hand before the work begins.
-            await self._publish(work)
+            await self.writer.publish(work)
         while work.case.closed is None:
             self.ports.must_hold()
             view = await self._view(work)
             step = decide.next_step(work.case, view)
             if isinstance(step, Wait):
-                await self._publish(work)
+                await self.writer.publish(work)
                 wait = max(timedelta(seconds=1), step.until - view.now)
                 return min(wait, NOTICE_LOOK) if is_telling(work.investigation.status.notices) else wait
             held = await self._held_back(work, step)
@@ -331,34 +283,34 @@ class InvestigationController:
                 with tracing.inside_span(work.investigation.uid, _stretch(step)):
                     facts = await self._perform(work, step)
             except Unsettled as waits:
-                await self._hinder(work, (waits.reason, str(waits)), "")
+                await self.writer.hinder(work, (waits.reason, str(waits)), "")
                 return CATALOGUE_LOOK
             except Retryable:
-                await self._write_facts(work)
+                await self.writer.write_facts(work)
                 raise
             if work.case.phase is Phase.SELECTING:
-                await self._hinder(work, None, "")
+                await self.writer.hinder(work, None, "")
             for fact in facts:
-                await self._record(work, fact)
+                await self.writer.record(work, fact)
             if work.case != before:
-                await self._tell(work, before)
-        await self._publish(work)
+                await self.writer.tell(work, before)
+        await self.writer.publish(work)
         return await self._finish(work.investigation)
 
     async def _held_back(self, work: CaseWork, step: Step) -> timedelta | None:
         """When to look again at a step that may not be taken now; None: it may."""
-        if isinstance(step, EFFECTS) and not await self._is_shown(work):
+        if isinstance(step, EFFECTS) and not await self.writer.is_shown(work):
             return LOOK
         if not isinstance(step, BeginCase):
             return None
         decision, now = await self.admit(work.investigation), await self.ports.now()
         if decision.phase is SignalPhase.ACCEPTED:
-            await self._hinder(work, None, "")
+            await self.writer.hinder(work, None, "")
             return None
         if decision.phase is SignalPhase.PENDING or decision.reason in PASSING:
-            await self._hinder(work, (decision.reason or "Pending", decision.message), "")
+            await self.writer.hinder(work, (decision.reason or "Pending", decision.message), "")
             return max(timedelta(seconds=1), decision.until - now) if decision.until else LOOK
-        await self._record(work, Closed(endings.turned_away(decision), now))
+        await self.writer.record(work, Closed(endings.turned_away(decision), now))
         return timedelta(0)
 
     def _lost(self, work: CaseWork) -> outcome.Conclusion | None:
@@ -377,7 +329,7 @@ class InvestigationController:
         """What a decision may look at besides the journal: read just now where it may act on the world."""
         phase = work.case.phase
         if self._must_look(work):
-            await self._fresh(work)
+            await self.writer.fresh(work)
             work.resolved = None
         inv = work.investigation
         if work.resolved is None:
@@ -389,14 +341,14 @@ class InvestigationController:
             queue_limit=self.ports.settings.limits.queue_timeout,
             cancelled=inv.spec.cancel,
             signal_resolved=work.resolved,
-            tools=self._offered(work),
+            tools=offered_tools(self.ports, work.case),
         )
         if inv.spec.cancel:
             # Nothing that cannot be read may stand between a person and the stop.
             return view
         if phase is Phase.ANALYZING and work.case.last(PolicyRuled) is not None:
             view = await self._guarded(work, view)
-            await self._hinder(work, _frozen(view), view.frozen)
+            await self.writer.hinder(work, _frozen(view), view.frozen)
             return view
         if phase is Phase.AWAITING_APPROVAL:
             return await self._approval_view(work, view)
@@ -423,22 +375,6 @@ class InvestigationController:
         is_stopped = self._stops[inv.namespace, inv.name].is_set()
         return may_act or is_stopped or self.ports.clock.monotonic() - work.seen_at > SIGHT_SECONDS
 
-    async def _fresh(self, work: CaseWork) -> Investigation:
-        """The Investigation as it is now, still ours."""
-        found = await self.ownership.read(work.investigation.namespace, work.investigation.name)
-        owner = found.status.owner
-        if owner is None or owner.replica != self.ports.replica or owner.epoch != work.claim.author.epoch:
-            FENCED.inc()
-            raise Conflict(f"{found.name} is owned by another replica")
-        work.claim = replace(work.claim, investigation=found)
-        work.seen_at = self.ports.clock.monotonic()
-        return found
-
-    def _offered(self, work: CaseWork) -> dict[Invocation, Any]:
-        opened = work.case.first(Opened)
-        has_model = opened is not None and bool(opened.pinned.model)
-        return {invocation: self.ports.tools.schemas(invocation) for invocation in Invocation} if has_model else {}
-
     async def _approval_view(self, work: CaseWork, view: Observed) -> Observed:
         """The request and, once it was approved, the guards too: both go by one reading of the target."""
         decided, target = work.case.last(ApprovalDecided), None
@@ -456,21 +392,8 @@ class InvestigationController:
             # What is used in a moment says so by the patch that uses it.
             await self._settle(looked, view.now)
         unusable = UNUSABLE.get(looked.stand.standing)
-        await self._hinder(work, unusable or _frozen(view), looked.stand.message if unusable else view.frozen)
+        await self.writer.hinder(work, unusable or _frozen(view), looked.stand.message if unusable else view.frozen)
         return replace(view, stand=looked.stand, decided_by=looked.decided_by, decided_at=looked.decided_at)
-
-    async def _hinder(self, work: CaseWork, said: tuple[str, str] | None, message: str) -> None:
-        """A ruling or decision that is not acted on: the message says why, and one event, also after a restart."""
-        inv = work.investigation
-        place = (inv.namespace, inv.name)
-        if said is None:
-            self._hindrances.pop(place, None)
-            return
-        text = self.ports.redactor.published(message or said[1])
-        self._hindrances[place] = shown = f"{said[0]}: {text.value}"[:1024]
-        if inv.status.message != shown:
-            await self.ports.notifier.event(inv.to_object(), said[0], text, warning=True)
-            await self._publish(work)
 
     async def _settle(self, looked: RequestState, now: datetime) -> None:
         try:
@@ -575,22 +498,16 @@ class InvestigationController:
 
         Whoever waits for the call shows it: where the call ends meanwhile, no slot is left half written.
         """
-        place = (work.investigation.namespace, work.investigation.name)
         news: list[asyncio.Future[Any]] = [asyncio.ensure_future(work.troubled.wait())]
-        if place in self._untold:
-            news.append(asyncio.ensure_future(self.ports.clock.sleep(self.pace.due_in(place))))
+        if (due := self.writer.progress_due(work)) is not None:
+            news.append(asyncio.ensure_future(self.ports.clock.sleep(due)))
         await asyncio.wait({*calling, *news}, return_when=asyncio.FIRST_COMPLETED)
         has_news = any(one.done() for one in news)
         await _cancelled(*news)
         if not has_news or any(one.done() for one in calling):
             return
         work.troubled.clear()
-        self._untold.discard(place)
-        try:
-            await self._publish(work)
-        except Retryable as error:
-            # The call goes on: whether the case is still ours is asked again before its result is recorded.
-            log.warning("progress not shown", investigation=work.investigation.name, error=str(error))
+        await self.writer.show_progress(work)
 
     async def _as_said(self, work: CaseWork, step: RecordFact) -> Fact:
         fact = await self.selections.conclude(work, step)
@@ -609,161 +526,6 @@ class InvestigationController:
         )
         jitter = self.ports.random.uniform(-1.0, 1.0)
         return next_allowed(ended, await self.archive.earlier(work.investigation), self.archive.rules(), jitter=jitter)
-
-    # --- record -----------------------------------------------------------------------------------------------
-
-    async def _record(self, work: CaseWork, fact: Fact) -> None:
-        """Go on with the fact as the journal will give it back; one that cannot be had again is written at once."""
-        payload: Redacted[Json] = await self.ports.redacted(dump_fact(fact))
-        work.case = longer = case_with(work.case, payload.value)
-        work.unwritten.append(Draft(type(fact).SLOT, payload, await self.ports.now(), _usage(fact)))
-        if isinstance(fact, REPEATABLE):
-            self._account(work)
-            if sum(len(draft.canonical) for draft in work.unwritten) <= MOST_UNWRITTEN:
-                return
-        await self._write_facts(work)
-        if not isinstance(fact, REPEATABLE) and len(work.case.facts) == len(longer.facts):
-            self._account(work)
-
-    async def _write_facts(self, work: CaseWork) -> None:
-        """All that the journal lacks, into one slot; go on with what stands there then.
-
-        A slot whose answer was lost may hold the first of the facts: the others follow in the next one.
-        """
-        while work.unwritten:
-            longer = await write_slot(self.ports, self.ownership, work, work.unwritten)
-            added = [entry.payload for entry in longer.entries[len(work.journal.entries) :]]
-            ours = [draft.payload.value for draft in work.unwritten]
-            kinds = [draft.kind for draft in work.unwritten]
-            log.debug("recorded", investigation=work.investigation.name, kinds=kinds, seq=longer.seq)
-            is_begun = bool(added) and added == ours[: len(added)]
-            work.journal, work.unwritten = longer, work.unwritten[len(added) :] if is_begun else []
-            if added == ours:
-                remember_case(longer, work.case)
-            if not work.unwritten:
-                work.case = fold_journal(longer)
-
-    def _account(self, work: CaseWork) -> None:
-        """What the new fact adds to metrics, log and trace."""
-        inv, tools = work.investigation, self._offered(work)
-        for measure in case_measures(work.case, tools):
-            count_measure(measure)
-        for line in log_lines(work.case, tools):
-            log.info(line.event, investigation=inv.name, namespace=inv.namespace, **line.fields)
-        for stretch in case_spans(work.case, inv.uid):
-            tracing.export_span(inv.uid, stretch)
-
-    async def _tell(self, work: CaseWork, before: Case) -> None:
-        """Status at once where the phase changed, else at its pace; events and notices for what has just happened.
-
-        That the policy is asked is told with its answer, which comes in a moment.
-        """
-        place = (work.investigation.namespace, work.investigation.name)
-        self._untold.add(place)
-        is_new = before.phase is not work.case.phase and work.case.phase is not Phase.ANALYZING
-        if is_new or not self.pace.due_in(place):
-            await self._publish(work)
-        for said in case_events(work.case):
-            await self._write_facts(work)
-            text = self.ports.redactor.published(said.message)
-            await self.ports.notifier.event(work.investigation.to_object(), said.reason, text, warning=said.warning)
-
-    async def _notify(
-        self, inv: Investigation, case: Case, told: dict[str, NoticeEntry], now: datetime
-    ) -> tuple[NoticeEntry, ...]:
-        """Tell what the journal says is worth telling and nobody has got yet, as far as the status knows.
-
-        Asked again the notifier says where it stands; after a restart it begins anew, under the same key.
-        """
-        known = {notice.key: unless_late(notice, now) for notice in inv.status.notices}
-        wants_all = self.ports.settings.herald.notify_self_resolved
-        for number, said in _notices(case, notices.notice_or_self_resolved if wants_all else notices.case_notice):
-            if case.first(Opened) is None:
-                said = notices.unopened_notice(said, inv, self.ports.settings.cluster_name)
-            key = f"{inv.uid}/{said.type}/{number}"
-            seen = known.get(key)
-            if key in told or (seen is not None and seen.state is not NoticeState.PENDING):
-                continue
-            told[key] = await send_notice(self.ports, inv, key, said, now, seen)
-        return tuple({**known, **told}.values())
-
-    async def _publish(self, work: CaseWork) -> None:
-        """The status as it follows from the journal; the terminal one is the last write.
-
-        It goes by the Investigation as it was read last. Who wrote it meanwhile makes the write fail, and it is read
-        and written once more.
-        """
-        await self._write_facts(work)
-        told: dict[str, NoticeEntry] = {}
-        try:
-            await self._write(work, told)
-        except Conflict:
-            await self._fresh(work)
-            await self._write(work, told)
-
-    async def _is_shown(self, work: CaseWork) -> bool:
-        """Whether people can read all that the case says of itself: what they cannot see is not done."""
-        await self._publish(work)
-        return (work.investigation.namespace, work.investigation.name) not in self._refusals
-
-    async def _write(self, work: CaseWork, told: dict[str, NoticeEntry]) -> None:
-        """One try; `told` are the notices of the tries before."""
-        inv = work.investigation
-        refused: list[str] = []
-        now, place = await self.ports.now(), (inv.namespace, inv.name)
-        self._untold.discard(place)
-        if work.journal.memory.get(_SHOWN) == self._shown_of(work) and not is_telling(inv.status.notices):
-            return
-        self.pace.wrote(place)
-        changes = status_changes(work.case, self._offered(work))
-        changes |= _run_of(work, changes.get("execution"))
-        if work.case.phase in HELD_PHASES and place in self._hindrances:
-            changes["message"] = self._hindrances[place]
-        if changes.get("phase") is not inv.status.phase:
-            changes["phase_started_at"] = now
-        if inv.status.context is not None and inv.status.context.set_at is not None:
-            changes.pop("context", None)
-        changes["notices"] = await self._notify(inv, work.case, told, now)
-        written = await publish_status(
-            self.ports,
-            INVESTIGATION,
-            inv,
-            changes,
-            condition_values(work.case) | self._unknown_model(inv) | _troubled(work),
-            now=now,
-            leave_out=OWNER_FIELDS,
-            fit=lambda status: trim_status(status, self.ports.settings.status_max_bytes),
-            on_refusal=refused.append,
-        )
-        await self._note_refusal(inv, refused)
-        latest = Investigation.from_object(written) if written is not None else inv
-        work.claim = replace(work.claim, investigation=latest)
-        if not refused:
-            work.journal.memory[_SHOWN] = self._shown_of(work)
-
-    def _shown_of(self, work: CaseWork) -> tuple[str | None, ...]:
-        """All that a status is made of beside the journal: the same says the same of the same log."""
-        inv = work.investigation
-        return self._hindrances.get((inv.namespace, inv.name)), work.run, work.trouble, inv.metadata.resource_version
-
-    async def _note_refusal(self, inv: Investigation, refused: list[str]) -> None:
-        """One event for each reason; a status that is taken again ends it."""
-        place = (inv.namespace, inv.name)
-        before = self._refusals.pop(place, "")
-        if not refused:
-            return
-        self._refusals[place] = refused[0]
-        if before != refused[0]:
-            text = self.ports.redactor.published(f"nothing is done while this lasts: {refused[0]}")
-            await self.ports.notifier.event(inv.to_object(), "StatusRefused", text, warning=True)
-
-    def _unknown_model(self, inv: Investigation) -> dict[str, ConditionValue]:
-        """A person asked for a model that is not configured: the default serves, and they are told."""
-        chosen, asked = self.ports.settings.model, inv.spec.model
-        known = {chosen.name, *(entry.name for entry in chosen.failover)}
-        if not asked or asked in known:
-            return {}
-        return {"ModelAvailable": false("UnknownModel", f"no model {asked} is configured; the default is used")}
 
     # --- the end ----------------------------------------------------------------------------------------------
 
@@ -820,7 +582,7 @@ class InvestigationController:
         if await self.ownership.is_elsewhere(found):
             return NOTICE_LOOK
         journal = await self.ports.journal.read(inv.uid)
-        stand = await self._notify(found, fold_journal(journal), {}, now)
+        stand = await self.writer.notify(found, fold_journal(journal), {}, now)
         written = await publish_status(
             self.ports, INVESTIGATION, found, {"notices": stand}, {}, now=now, leave_out=OWNER_FIELDS
         )
@@ -855,8 +617,6 @@ class InvestigationController:
 
 
 MOST_CLOSED: Final = 1_000
-_SHOWN: Final = "shown"
-"""What a log remembers of the status that was written of it."""
 
 
 def _remember(closed: dict[str, None], uid: str) -> None:
@@ -877,35 +637,10 @@ def _stretch(step: Step) -> str:
     return str(step.invocation) if isinstance(step, CallModel | RunToolBatch) else reporting_metrics.INVESTIGATION
 
 
-def _notices(
-    case: Case, of: Callable[[Case], notices.NoticeText | None] = notices.case_notice
-) -> Iterator[tuple[int, notices.NoticeText]]:
-    """Every notice of the case, by the number of the fact that it tells of."""
-    for number, fact in enumerate(case.facts, start=1):
-        if isinstance(fact, ApprovalRequested | ApprovalEscalated | Closed):
-            told = of(replace(case, facts=case.facts[:number]))
-            if told is not None:
-                yield number, told
-
-
 async def _cancelled(*several: asyncio.Future[Any]) -> None:
     for one in several:
         one.cancel()
     await asyncio.gather(*several, return_exceptions=True)
-
-
-def _run_of(work: CaseWork, created: ExecutionSummary | None) -> dict[str, ExecutionSummary]:
-    """The journal says which one it is; where it stands is as it was read last."""
-    if created is None:
-        return {}
-    told = work.investigation.status.execution
-    phase = work.run or (told.phase if told else None) or ExecutionPhase.PENDING
-    return {"execution": created.model_copy(update={"phase": phase})}
-
-
-def _troubled(work: CaseWork) -> dict[str, ConditionValue]:
-    """The model is asked once more at this moment, because it failed with something that may pass."""
-    return {"ModelAvailable": false("TransientError", work.trouble)} if work.trouble else {}
 
 
 def _effect(found: WorkflowExecution) -> endings.VerifiedEffect:
@@ -920,11 +655,3 @@ def _effect(found: WorkflowExecution) -> endings.VerifiedEffect:
 
 
 _LOOKED_AT: Final = VERIFIED_EXECUTIONS | {ExecutionPhase.ROLLED_BACK}
-
-
-def _usage(fact: Fact) -> dict[str, int]:
-    replies = replies_in(fact)
-    if not replies:
-        return {}
-    usage = sum((reply.usage for reply in replies), Usage())
-    return {"prompt": usage.prompt, "cached": usage.cached, "completion": usage.completion}

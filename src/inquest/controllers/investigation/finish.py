@@ -20,8 +20,8 @@ from inquest.computing import compute
 from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import parse_objects
-from inquest.controllers.signal.controller import ORPHAN_LEASE, place_in
-from inquest.controllers.signal.earlier_cases import ended_case, newest_first
+from inquest.controllers.signal.earlier_cases import ended_case, newest_first, place_in
+from inquest.controllers.signal.opening import ORPHAN_LEASE
 from inquest.controllers.status import publish_status
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import archive, audit

@@ -16,64 +16,50 @@ from typing import Any, Final
 import stamina
 from pydantic import ValidationError
 
-from inquest.api.base import FIELD_MANAGER, ObjectMeta, OwnerReference, rfc3339
+from inquest.api.base import FIELD_MANAGER, rfc3339
 from inquest.api.conditions import ConditionValue, false, set_conditions, true, unknown
-from inquest.api.investigation import Investigation, InvestigationSpec
+from inquest.api.investigation import Investigation
 from inquest.api.names import (
-    FINGERPRINT_LABEL,
-    INVESTIGATION_ANNOTATION,
     INVESTIGATION_LABEL,
-    REQUESTER_ANNOTATION,
-    SIGNAL_LABEL,
-    case_lease_name,
-    child_labels,
-    investigation_name,
     label_value,
     target_display,
 )
 from inquest.api.notices import NoticeEntry, NoticeState
-from inquest.api.refs import ObjectRef, OwnerRef, TargetRef
+from inquest.api.refs import ObjectRef, OwnerRef
 from inquest.api.signal import Recommendation, Signal, SignalContent, SignalSpec
 from inquest.api.types import TERMINAL_PHASES, SignalPhase, SourceType
 from inquest.computing import compute
-from inquest.controllers.catalogue.live import is_active
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge_notices, send_notice, unless_late
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_objects, unreadable_fields
+from inquest.controllers.reading import unreadable_fields
 from inquest.controllers.signal.acceptance import Acceptance
 from inquest.controllers.signal.conditions import asked_a_model, in_progress, recommendation, signal_conditions
-from inquest.controllers.signal.earlier_cases import ended_case, is_case_of, newest_first, open_case
-from inquest.controllers.signal.history import chain_rules, known_history
-from inquest.controllers.signal.pinned import pinned_signal, signal_of
+from inquest.controllers.signal.earlier_cases import (
+    place_in,
+    read_case,
+)
+from inquest.controllers.signal.opening import CaseOpening
+from inquest.controllers.signal.pinned import signal_of
 from inquest.controllers.signal.surroundings import (
     SignalSurroundings,
-    empty_context,
-    labels_around,
+    SignalSurvey,
     owner_of_target,
-    read_labels,
 )
 from inquest.controllers.signal.turns import Rates
 from inquest.controllers.status import publish_status, redact_object
-from inquest.controllers.targets import kinds_of, place_target
-from inquest.core.cluster.context import ResourceContext
-from inquest.core.cluster.objects import UNKNOWN_KIND
 from inquest.core.diagnosis.health import health_of
 from inquest.core.evidence.evidence import Health
-from inquest.core.redaction.redacted import Redacted
 from inquest.core.reporting import notices
 from inquest.core.reporting.signal_notices import duplicates_notice, held_key, held_notice, repeated_notice, sender_of
-from inquest.core.signals.classification import classify_signal
-from inquest.core.signals.scope import fingerprint_of_signal, is_out_of_reach
 from inquest.core.signals.triage import (
     ACCEPTED,
     MANUAL_REVIEW_PENDING,
-    earlier_answer,
     rate_limited,
     triage_signal,
 )
-from inquest.core.signals.triage_input import BUILT_IN_NOISE, TriageDecision, TriageInput, TriageRules
-from inquest.errors import AlreadyExists, Conflict, Forbidden, InquestError, NeverRead, NotFound, Retryable, UnknownKind
-from inquest.ports.kinds import ADVICE, INVESTIGATION, LEASE, NAMESPACE, SIGNAL
+from inquest.core.signals.triage_input import TriageDecision, TriageInput
+from inquest.errors import Conflict, NotFound
+from inquest.ports.kinds import ADVICE, INVESTIGATION, LEASE, SIGNAL
 from inquest.ports.kubernetes import Json
 
 RATE_LIMITED: Final = "RateLimited"
@@ -85,7 +71,6 @@ QUIET_LOOK: Final = timedelta(minutes=10)
 """Between two looks at a target whose event was not seen for long, and which is not healthy."""
 QUIETABLE: Final = frozenset({SignalPhase.ACCEPTED, SignalPhase.DUPLICATE, SignalPhase.BLOCKED})
 LEASE_LOOK: Final = timedelta(seconds=5)
-ORPHAN_LEASE: Final = timedelta(seconds=60)
 WARNINGS: Final[Mapping[SignalPhase, str]] = {
     SignalPhase.BLOCKED: "SignalBlocked",
     SignalPhase.FAILED: "SignalFailed",
@@ -95,9 +80,6 @@ TERMINAL: Final = frozenset({SignalPhase.IGNORED, SignalPhase.FAILED, SignalPhas
 ENDS_EARLY: Final = frozenset({"OutOfScope", "ScopeUnknown", MANUAL_REVIEW_PENDING})
 """Blocks that a label, an annotation or a new workflow ends before their time."""
 
-_MACHINES: Final = ("system:serviceaccount:", "system:node:")
-"""How the API server names those who are nobody."""
-
 
 @dataclass
 class SignalController:
@@ -105,6 +87,8 @@ class SignalController:
 
     ports: ControllerPorts
     acceptance: Acceptance = field(init=False)
+    surveyor: SignalSurvey = field(init=False)
+    opening: CaseOpening = field(init=False)
     _uncounted: dict[tuple[str, str], tuple[Signal, ...]] = field(default_factory=dict)
     """Duplicates by the Signal that is to be told of them."""
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -117,6 +101,8 @@ class SignalController:
             return Rates(rules.rate, rules.rate_per_namespace)
 
         self.acceptance = Acceptance(rates, lambda *place: self.ports.offer(SIGNAL, *place))
+        self.surveyor = SignalSurvey(self.ports, self.acceptance)
+        self.opening = CaseOpening(self.ports, self.acceptance)
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one Signal where it belongs; gives when to look again, None: only when something changes."""
@@ -172,7 +158,9 @@ class SignalController:
         meta = {"name": found.name, "namespace": found.namespace}
         meta["resourceVersion"] = found.metadata.resource_version or ""
         over = {"metadata": meta, "spec": {"resolvedTime": rfc3339(max(now, found.spec.firing_time or now))}}
-        await self.ports.status.swap(SIGNAL, self._sealed(over), manager=FIELD_MANAGER, status=False)
+        await self.ports.status.swap(
+            SIGNAL, redact_object(self.ports.redactor.strings, over), manager=FIELD_MANAGER, status=False
+        )
         return True
 
     def _quiet_from(self, found: Signal) -> datetime | None:
@@ -223,8 +211,8 @@ class SignalController:
             return full
         if rest and not waits and found.status.reason not in ENDS_EARLY:
             return rest
-        found = await self._normalised(found)
-        surveyed = await self._survey(found)
+        found = await self.surveyor.normalised(found)
+        surveyed = await self.surveyor.survey(found)
         if surveyed.read_failed:
             return await self._pending(found, surveyed)
         decision = triage_signal(surveyed.observed)
@@ -232,7 +220,7 @@ class SignalController:
             # Looking is free; a write would ring for this very look again.
             return min(rest, LOOK_AGAIN)
         if decision.phase is SignalPhase.ACCEPTED:
-            decision = await self._open_in_turn(found, surveyed)
+            decision = await self.opening.open_in_turn(found, surveyed)
         if decision.reason == RATE_LIMITED and decision.until:
             if waits:
                 return max(timedelta(seconds=1), decision.until - surveyed.observed.now)
@@ -251,8 +239,8 @@ class SignalController:
         leases = await self.ports.status.list(LEASE, self.ports.namespace, labels=labels)
         if any(place_in(lease) == f"{inv.namespace}/{inv.name}" for lease in leases):
             return ACCEPTED
-        found = await self._normalised(_asked_by_hand(inv))
-        surveyed = await self._survey(found)
+        found = await self.surveyor.normalised(_asked_by_hand(inv))
+        surveyed = await self.surveyor.survey(found)
         if surveyed.read_failed:
             return TriageDecision(SignalPhase.PENDING, "ReadFailed", surveyed.read_failed)
         decision = triage_signal(surveyed.observed)
@@ -260,7 +248,7 @@ class SignalController:
             return decision
         seen, case = surveyed.observed, f"{inv.namespace}/{inv.name}"
         async with self.acceptance.place(case, seen.target_namespace, seen.now) as keep:
-            taken = await self._take_lease(found, seen.fingerprint, inv.name, seen.now)
+            taken = await self.opening.take_lease(found, seen.fingerprint, inv.name, seen.now)
             if taken is None:
                 keep()
             return taken or decision
@@ -271,7 +259,7 @@ class SignalController:
         if not rest or self.acceptance.is_called(key):
             taken = self.acceptance.taken(now, key)
             full = rate_limited(
-                TriageInput(found.name, found.namespace, found.spec, now, self._rules(), accepted=taken)
+                TriageInput(found.name, found.namespace, found.spec, now, self.surveyor.rules(), accepted=taken)
             )
             held = max(timedelta(seconds=1), full.until - now) if full and full.until else None
         if held:
@@ -279,260 +267,6 @@ class SignalController:
         else:
             self.acceptance.leave(key)
         return held
-
-    async def _normalised(self, found: Signal) -> Signal:
-        """The Signal with the namespace dropped from a cluster-scoped target: it would pass for the tenant's own."""
-        target = await place_target(self.ports.cluster, found.spec.target)
-        if target == found.spec.target:
-            return found
-        return found.model_copy(update={"spec": found.spec.model_copy(update={"target": target})})
-
-    async def _survey(self, found: Signal) -> SignalSurroundings:
-        """Gather all that triage may look at."""
-        now = await self.ports.now()
-        target = found.spec.target
-        observed = TriageInput(found.name, found.namespace, found.spec, now, self._rules(), by_person=_by_person(found))
-        if is_out_of_reach(observed):
-            # Nothing is read there, not even whether it exists.
-            return SignalSurroundings(observed, empty_context(), None)
-        if target.kind == UNKNOWN_KIND:
-            return await self._with_cases(found, observed, None)
-        try:
-            kinds = await kinds_of(self.ports.cluster, target)
-        except UnknownKind:
-            return SignalSurroundings(replace(observed, kind_known=False), empty_context(), None)
-        except NeverRead as error:
-            return SignalSurroundings(replace(observed, never_read=str(error)), empty_context(), None)
-        except Retryable as error:
-            return SignalSurroundings(observed, empty_context(), None, str(error))
-        namespaced = any(kind.namespaced for kind in kinds)
-        observed = replace(observed, namespaced=namespaced)
-        if namespaced and not target.namespace:
-            return SignalSurroundings(observed, empty_context(), None)
-        return await self._with_resource(found, observed)
-
-    async def _with_resource(self, found: Signal, observed: TriageInput) -> SignalSurroundings:
-        resource = await self.ports.target_reader.context(found.spec.target)
-        if resource.failure:
-            return SignalSurroundings(observed, empty_context(), None, resource.failure)
-        namespace = found.spec.target.namespace or ""
-        exists = bool(read_labels(resource, namespace)) or await self._namespace_exists(namespace)
-        observed = replace(observed, target_exists=not resource.deleted, namespace_exists=exists)
-        return await self._with_cases(found, observed, resource)
-
-    async def _with_cases(
-        self, found: Signal, observed: TriageInput, resource: ResourceContext | None
-    ) -> SignalSurroundings:
-        labels, unknown_scope = await self._scope(found.spec.target, resource)
-        around = labels_around(resource, labels)
-        settings = self.ports.settings
-        classified = classify_signal(
-            found.spec,
-            around,
-            custom_keys=settings.classification.custom_labels,
-            proactive_names=settings.intake.predictions,
-        )
-        fingerprint = fingerprint_of_signal(found.spec, resource.root if resource else None)
-        investigations = await self._investigations(fingerprint, found.spec.target.namespace or "")
-        history = await known_history(self.ports, resource)
-        ended = newest_first(tuple(inv for inv in investigations if inv.status.phase in TERMINAL_PHASES))
-        came = bool(ended) and await self._workflow_came(ended[0])
-        observed = replace(
-            observed,
-            fingerprint=fingerprint,
-            scope_labels=labels,
-            scope_unknown=unknown_scope,
-            open_cases=tuple(open_case(inv) for inv in investigations if inv.status.phase not in TERMINAL_PHASES),
-            ended=tuple(replace(ended_case(inv), workflow_came=came and inv is ended[0]) for inv in ended),
-            history=history,
-            spec_hash=resource.spec_hash if resource else "",
-            accepted=self.acceptance.taken(observed.now, (found.namespace, found.name)),
-            blocked_for=found.status.reason or "" if found.status.phase is SignalPhase.BLOCKED else "",
-            blocked_count=found.status.blocked_count or 0,
-        )
-        earlier = (inv.metadata.creation_timestamp for inv in ended)
-        return SignalSurroundings(
-            observed,
-            classified.context,
-            resource,
-            earlier=tuple(sorted(at for at in earlier if at is not None)),
-            warnings=classified.warnings,
-        )
-
-    async def _workflow_came(self, inv: Investigation) -> bool:
-        """Whether a workflow for what an ended case wanted has been registered since it ended."""
-        status = inv.status
-        if not status.wanted_actions or status.completed_at is None:
-            return False
-        target = inv.spec.signal.target.namespace or ""
-        found = await self.ports.workflow_sources.workflows(self.ports.status, target)
-        return any(
-            is_active(one)
-            and one.spec.action_type in status.wanted_actions
-            and one.status.registered_at is not None
-            and one.status.registered_at >= status.completed_at
-            for one in found
-        )
-
-    async def _scope(
-        self, target: TargetRef, resource: ResourceContext | None
-    ) -> tuple[tuple[Mapping[str, str], ...], bool]:
-        """Labels of target, root owner and namespace; the second part says that they could not be read."""
-        near = (resource.target_labels, resource.root_labels) if resource else ({}, {})
-        if not target.namespace:
-            return near, False
-        known = read_labels(resource, target.namespace)
-        if known:
-            return (*near, known), False
-        try:
-            found = await self.ports.cluster.get(NAMESPACE, target.namespace)
-        except NotFound:
-            return (*near, {}), False
-        except InquestError:
-            return (*near, {}), True
-        return (*near, dict(found.get("metadata", {}).get("labels") or {})), False
-
-    async def _namespace_exists(self, name: str) -> bool:
-        try:
-            await self.ports.cluster.get(NAMESPACE, name) if name else None
-        except NotFound:
-            return False
-        except Forbidden:
-            # It is not known to be absent; without its labels the scope is unknown, and that is said.
-            return True
-        return True
-
-    async def _investigations(self, fingerprint: str, namespace: str) -> tuple[Investigation, ...]:
-        """Cases of a fingerprint: the label, which anybody may set, only finds them."""
-        labels = f"{FINGERPRINT_LABEL}={fingerprint[:16]}"
-        found = parse_objects(Investigation, await self.ports.status.list(INVESTIGATION, labels=labels))
-        here = [inv for inv in found if inv.namespace in (self.ports.namespace, namespace)]
-        untold = any(not inv.status.fingerprint for inv in here)
-        opened = await self._opened(fingerprint) if untold else ""
-        return tuple(inv for inv in here if is_case_of(inv, fingerprint, opened))
-
-    async def _opened(self, fingerprint: str) -> str:
-        """`namespace/name` of the Investigation that the case Lease names; empty where no case is open."""
-        try:
-            lease = await self.ports.status.read(LEASE, case_lease_name(fingerprint), self.ports.namespace)
-        except NotFound:
-            return ""
-        return place_in(lease)
-
-    # --- opening a case -------------------------------------------------------------------------------------
-
-    async def _open_in_turn(self, found: Signal, surveyed: SignalSurroundings) -> TriageDecision:
-        seen = surveyed.observed
-        round_ = (found.status.round or 0) + (0 if found.status.investigation_ref else 1)
-        name = investigation_name(seen.fingerprint, found.uid, max(round_, 1))
-        async with self.acceptance.place(f"{found.namespace}/{name}", seen.target_namespace, seen.now) as keep:
-            decision = await self._open(found, surveyed, name)
-            if decision.phase is SignalPhase.ACCEPTED:
-                keep()
-            return decision
-
-    async def _open(self, found: Signal, surveyed: SignalSurroundings, name: str) -> TriageDecision:
-        """Lease first, then the Investigation; who finds the Lease taken has joined the case that it names."""
-        seen = surveyed.observed
-        taken = await self._take_lease(found, seen.fingerprint, name, seen.now)
-        if taken is not None:
-            return taken
-        try:
-            created = await self.ports.status.create(
-                INVESTIGATION, self._sealed(self._investigation(found, surveyed, name))
-            )
-        except AlreadyExists:
-            created = await self.ports.status.read(INVESTIGATION, name, found.namespace)
-            if not _is_made_for(created, found):
-                return await self._foreign(found, name, case_lease_name(seen.fingerprint))
-        told = "; ".join(filter(None, (f"{name} investigates it", earlier_answer(seen))))
-        return TriageDecision(SignalPhase.ACCEPTED, "Accepted", told, opened=ObjectRef(name=name))
-
-    async def _take_lease(self, found: Signal, fingerprint: str, name: str, now: datetime) -> TriageDecision | None:
-        """None where the case is ours; else what becomes of the Signal."""
-        lease = case_lease_name(fingerprint)
-        body = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {
-                "name": lease,
-                "namespace": self.ports.namespace,
-                "labels": child_labels(signal=found.name, investigation=name, fingerprint=fingerprint),
-                "annotations": {INVESTIGATION_ANNOTATION: f"{found.namespace}/{name}"},
-            },
-            "spec": {"holderIdentity": name, "acquireTime": rfc3339(now).replace("Z", ".000000Z")},
-        }
-        try:
-            await self.ports.status.create(LEASE, self._sealed(body))
-        except AlreadyExists:
-            return await self._joined(lease, f"{found.namespace}/{name}", now)
-        return None
-
-    async def _joined(self, lease: str, ours: str, now: datetime) -> TriageDecision | None:
-        """What a Lease that is there means: it is ours, somebody has the case, or had it."""
-        try:
-            found = await self.ports.status.read(LEASE, lease, self.ports.namespace)
-        except NotFound as error:
-            raise Conflict(f"{lease} has just gone") from error
-        place = place_in(found)
-        if place == ours:
-            return None
-        namespace, _, holder = place.partition("/")
-        inv = await self._read(namespace, holder) if holder else None
-        if inv is None and not await self._is_deserted(found, namespace, now):
-            return TriageDecision(SignalPhase.PENDING, "", f"{holder} has the case and is not there; looking again")
-        if inv is None or inv.status.phase in TERMINAL_PHASES:
-            await self.ports.status.delete(LEASE, lease, self.ports.namespace, uid=found["metadata"]["uid"])
-            raise Conflict(f"{lease} belonged to {holder}, which is gone")
-        ref = ObjectRef(name=holder, uid=inv.uid or None)
-        return TriageDecision(SignalPhase.DUPLICATE, "DuplicateOpen", f"{holder} is looking at it", duplicate_of=ref)
-
-    async def _is_deserted(self, lease: Json, namespace: str, now: datetime) -> bool:
-        """Whether nobody will open the case any more: too old, or the Signal that took the Lease is gone."""
-        meta = lease["metadata"]
-        if now - datetime.fromisoformat(meta["creationTimestamp"]) > ORPHAN_LEASE:
-            return True
-        try:
-            await self.ports.status.read(SIGNAL, str((meta.get("labels") or {}).get(SIGNAL_LABEL, "")), namespace)
-        except NotFound:
-            return True
-        return False
-
-    async def _foreign(self, found: Signal, name: str, lease: str) -> TriageDecision:
-        """Somebody else made an Investigation of our name: nothing of it is believed, and the case is not ours."""
-        await self.ports.status.delete(LEASE, lease, self.ports.namespace)
-        message = f"Investigation {found.namespace}/{name} is there and was not made for this Signal"
-        return TriageDecision(SignalPhase.FAILED, "InternalError", message)
-
-    async def _read(self, namespace: str, name: str) -> Investigation | None:
-        """An Investigation, or None where it is not there or says nothing that can be read."""
-        try:
-            obj = await self.ports.status.read(INVESTIGATION, name, namespace)
-        except NotFound:
-            return None
-        return next(iter(parse_objects(Investigation, (obj,))), None)
-
-    def _investigation(self, found: Signal, surveyed: SignalSurroundings, name: str) -> dict[str, Any]:
-        context, seen = surveyed.context, surveyed.observed
-        owner = OwnerReference(
-            api_version=found.api_version,
-            kind="Signal",
-            name=found.name,
-            uid=found.uid,
-            controller=True,
-        )
-        metadata = ObjectMeta(
-            name=name,
-            namespace=found.namespace,
-            labels=child_labels(signal=found.name, fingerprint=seen.fingerprint),
-            annotations={key: text for key, text in found.metadata.annotations.items() if key == REQUESTER_ANNOTATION},
-            owner_references=(owner,),
-        )
-        spec = InvestigationSpec(
-            signal_ref=ObjectRef(name=found.name, uid=found.uid),
-            signal=pinned_signal(found, context, surveyed.earlier, self.ports),
-        )
-        return Investigation(metadata=metadata, spec=spec).to_object()
 
     # --- afterwards -------------------------------------------------------------------------------------------
 
@@ -567,7 +301,7 @@ class SignalController:
     async def _investigation_of(self, found: Signal, ref: ObjectRef) -> Investigation | None:
         """Where a reference by name alone leads: the Signal's own namespace first, then where cases may stand."""
         for namespace in dict.fromkeys((found.namespace, self.ports.namespace, found.spec.target.namespace)):
-            inv = await self._read(namespace, ref.name) if namespace else None
+            inv = await read_case(self.ports, namespace, ref.name) if namespace else None
             if inv is not None and ref.uid in (None, inv.uid):
                 return inv
         return None
@@ -732,24 +466,6 @@ class SignalController:
             text = self.ports.redactor.published(message)
             await self.ports.notifier.event(found.to_object(), WARNINGS[phase], text, warning=True)
 
-    def _sealed(self, obj: Json) -> Redacted[Json]:
-        return redact_object(self.ports.redactor.strings, obj)
-
-    def _rules(self) -> TriageRules:
-        chosen = self.ports.settings.triage
-        return TriageRules(
-            operator_namespace=self.ports.namespace,
-            namespaces=frozenset(self.ports.settings.kubernetes.namespaces),
-            noise=BUILT_IN_NOISE | set(chosen.noise),
-            require_label=self.ports.settings.scope.require_label,
-            chain=chain_rules(self.ports),
-            consecutive_failures=chosen.consecutive_failures,
-            failure_block=chosen.failure_block,
-            no_action_hold=chosen.no_action_hold,
-            rate=chosen.rate,
-            rate_per_namespace=chosen.rate_per_namespace,
-        )
-
 
 def _next_look(decision: TriageDecision, now: datetime) -> timedelta | None:
     if decision.phase is SignalPhase.BLOCKED:
@@ -785,19 +501,6 @@ def _is_spec_at_fault(obj: Json) -> bool:
     return False
 
 
-def _is_made_for(obj: Json, found: Signal) -> bool:
-    """Whether an Investigation belongs to this very Signal, by its owner reference and by its spec."""
-    owners = (obj.get("metadata") or {}).get("ownerReferences") or ()
-    ref = (obj.get("spec") or {}).get("signalRef") or {}
-    owned = any((owner.get("kind"), owner.get("uid")) == ("Signal", found.uid) for owner in owners)
-    return owned and (ref.get("name"), ref.get("uid")) == (found.name, found.uid)
-
-
-def place_in(lease: Json) -> str:
-    """`namespace/name` of the Investigation that a case Lease is for."""
-    return str((lease["metadata"].get("annotations") or {}).get(INVESTIGATION_ANNOTATION, ""))
-
-
 def _told(obj: Json) -> Iterator[str]:
     """Keys of the notices that a Signal remembers."""
     for notice in (obj.get("status") or {}).get("notices") or ():
@@ -818,9 +521,3 @@ def _asked_by_hand(inv: Investigation) -> Signal:
     """What a person who made an Investigation would have asked by a Signal."""
     content = inv.spec.signal.model_dump(include={*SignalContent.model_fields})
     return Signal(metadata=inv.metadata, spec=SignalSpec(**content))
-
-
-def _by_person(found: Signal) -> bool:
-    """A bot hands on what people say to one another, so its own word that somebody asks is not enough."""
-    who = found.metadata.annotations.get(REQUESTER_ANNOTATION, "")
-    return found.spec.source.type is SourceType.MANUAL and bool(who) and not who.startswith(_MACHINES)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from inquest.api.investigation import Investigation
-from inquest.api.names import REVIEWED_ANNOTATION
+from inquest.api.names import INVESTIGATION_ANNOTATION, REVIEWED_ANNOTATION
 from inquest.api.refs import ObjectRef
 from inquest.api.types import TERMINAL_PHASES, Phase
+from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.reading import parse_objects
 from inquest.core.signals.triage_input import EndedCase, OpenCase
-from inquest.errors import Conflict
+from inquest.errors import Conflict, NotFound
+from inquest.ports.kinds import INVESTIGATION
+from inquest.ports.kubernetes import Json
 
 
 def is_case_of(inv: Investigation, fingerprint: str, opened: str) -> bool:
@@ -46,3 +50,17 @@ def ended_case(inv: Investigation) -> EndedCase:
 
 def newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
     return sorted(found, key=lambda inv: (inv.status.completed_at is not None, inv.status.completed_at), reverse=True)
+
+
+async def read_case(ports: ControllerPorts, namespace: str, name: str) -> Investigation | None:
+    """An Investigation, or None where it is not there or says nothing that can be read."""
+    try:
+        obj = await ports.status.read(INVESTIGATION, name, namespace)
+    except NotFound:
+        return None
+    return next(iter(parse_objects(Investigation, (obj,))), None)
+
+
+def place_in(lease: Json) -> str:
+    """`namespace/name` of the Investigation that a case Lease is for."""
+    return str((lease["metadata"].get("annotations") or {}).get(INVESTIGATION_ANNOTATION, ""))
