@@ -1,7 +1,8 @@
 """In which functions a process spends its CPU: one sample each few milliseconds of CPU time.
 
 A timer of the kernel counts the CPU of all threads; its signal reaches the main thread. Where another thread had most
-of the time since the last sample, the sample is that of `OTHERS`.
+of the time since the last sample, the sample is that of `OTHERS`. Python hears of a signal between two of its own
+steps: a long call into C counts for the first function of Python that runs during or after it.
 """
 
 from __future__ import annotations
