@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from inquest.adapters.clock import SystemClock
 from inquest.api.investigation import Investigation, InvestigationStatus
 from inquest.api.types import HumanReviewReason, Phase, Reason
+from inquest.controllers.investigation import controller
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import CaseClaim, Ownership
 from inquest.controllers.investigation.controller import MAX_FAULTS, InvestigationController
@@ -23,7 +25,7 @@ from inquest.core.redaction.redacted import seal
 from inquest.core.reporting.conditions import condition_values
 from inquest.core.reporting.events import case_events
 from inquest.core.reporting.status import status_changes
-from inquest.errors import Unavailable
+from inquest.errors import OlderJournal, Tampered, Unavailable
 from tests.controllers.admission import admitted
 from tests.controllers.test_journal import Slots
 from tests.core import cases
@@ -163,3 +165,30 @@ async def test_people_and_jobs_are_waited_for_all_the_same() -> None:
             await looking.look_once()
 
     assert looking.shown.closed is None
+
+
+@pytest.mark.parametrize(
+    "error", [Tampered("a slot was changed"), OlderJournal("an earlier version")], ids=["changed", "older"]
+)
+async def test_a_case_whose_journal_does_not_hold_is_looked_at_again_at_once(
+    error: Tampered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end is written by the look itself, which is no reason for another; its Lease is given back by the next."""
+    looking, told = Looking(lambda _: None), list[str]()
+    ports: Any = looking.ports
+
+    async def unusable(uid: str) -> Any:
+        raise error
+
+    async def publish(_ports: Any, kind: Any, found: Any, changes: Any, *_: Any, **__: Any) -> None:
+        told.append(str(changes["phase"]))
+
+    async def event(*_: Any, **__: Any) -> None:
+        return
+
+    ports.journal.read, ports.redactor = unusable, SimpleNamespace(published=seal)
+    ports.notifier = SimpleNamespace(event=event)
+    monkeypatch.setattr(controller, "publish_status", publish)
+
+    assert await looking._work(CaseClaim(INVESTIGATION, Writer("r", 1))) == timedelta(0)
+    assert told == ["Failed"]
