@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inquest.adapters.kubernetes.own_writes import OwnWrites, look_at
+from inquest.adapters.kubernetes.own_writes import OwnWrites, keeping_writes_of
 from inquest.controllers.runtime.dispatcher import Dispatcher
 from inquest.controllers.runtime.request import ReconcileKey
 from inquest.core.redaction.redactor import Redactor
@@ -36,10 +36,10 @@ def told(version: int, *, fresh: bool = True, gone: bool = False, **meta: Any) -
     return WatchEvent(KEY, str(version), gone, fresh, body(version, **meta))
 
 
-async def looks_of(own: tuple[int, ...], *events: WatchEvent, kind: str = KEY.kind) -> int:
+async def looks_of(own: tuple[int, ...], *events: WatchEvent, kind: str = KEY.kind, written: str = "") -> int:
     """How often the object is looked at when the watch tells this, a look having ended before the next.
 
-    The first look writes the versions `own`.
+    The first look, at an object of `kind`, writes the versions `own`, of the same kind unless `written`.
     """
     looks = list[str]()
     adapters: Any = SimpleNamespace(reconcilers=SimpleNamespace(looks=dict.fromkeys(LOOKED_AT, None)), clock=None)
@@ -48,7 +48,7 @@ async def looks_of(own: tuple[int, ...], *events: WatchEvent, kind: str = KEY.ki
     async def look(namespace: str, name: str) -> timedelta | None:
         looks.append(name)
         for version in own if len(looks) == 1 else ():
-            writes.note({"kind": kind, **body(version)})
+            writes.note({"kind": written or kind, **body(version)})
         return None
 
     adapters.reconcilers.looks[kind] = look
@@ -73,22 +73,13 @@ async def test_a_look_that_takes_one_step_goes_on_by_what_it_wrote(kind: str) ->
 
 @pytest.mark.parametrize("looked_at", ["Investigation", "RemediationApprovalRequest"])
 @pytest.mark.parametrize("written", ["Investigation", "RemediationApprovalRequest"])
-def test_a_case_is_looked_at_by_itself_or_by_its_request(looked_at: str, written: str) -> None:
-    writes = OwnWrites()
-    with look_at(looked_at):
-        writes.note({"kind": written, **body(11)})
-
-    assert writes.take(KEY.uid, "11")
-    assert not writes.take(KEY.uid, "11"), "it is told once"
+async def test_a_case_is_looked_at_by_itself_or_by_its_request(looked_at: str, written: str) -> None:
+    assert await looks_of((11,), told(10), told(11), kind=looked_at, written=written) == 1
 
 
 @pytest.mark.parametrize(("looked_at", "written"), [("Signal", "Investigation"), ("Investigation", "Signal")])
-def test_what_the_look_at_something_else_wrote_asks_for_a_look(looked_at: str, written: str) -> None:
-    writes = OwnWrites()
-    with look_at(looked_at):
-        writes.note({"kind": written, **body(11)})
-
-    assert not writes.take(KEY.uid, "11")
+async def test_what_the_look_at_something_else_wrote_asks_for_a_look(looked_at: str, written: str) -> None:
+    assert await looks_of((11,), told(10), told(11), kind=looked_at, written=written) == 2
 
 
 async def test_a_status_that_somebody_else_wrote_asks_for_a_look() -> None:
@@ -117,7 +108,7 @@ def test_only_so_many_objects_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inquest.adapters.kubernetes.own_writes.MOST_OBJECTS", 2)
     writes = OwnWrites()
     for uid in ("uid-0", "uid-1", "uid-2"):
-        with look_at(KEY.kind):
+        with keeping_writes_of(frozenset({KEY.kind})):
             writes.note({"kind": KEY.kind, "metadata": {"uid": uid, "resourceVersion": "1"}})
 
     assert [writes.take(f"uid-{number}", "1") for number in range(3)] == [False, True, True]

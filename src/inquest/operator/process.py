@@ -14,7 +14,7 @@ from typing import Any, Final
 import structlog
 from starlette.middleware import Middleware
 
-from inquest.adapters.kubernetes.own_writes import look_at
+from inquest.adapters.kubernetes.own_writes import keeping_writes_of
 from inquest.api.manifests.rbac import TOKENS, lost_in_namespaces
 from inquest.api.names import MANAGED_LABEL
 from inquest.controllers.ports import ControllerPorts
@@ -29,7 +29,7 @@ from inquest.operator.health import HealthLine, health_app, measure_lag
 from inquest.operator.interpreter import keep_what_is_loaded
 from inquest.operator.lease import ReplicaLease
 from inquest.operator.reload import SettingsFile
-from inquest.operator.routing import DELETED, PARTNERS, EventRouter, ObjectDirectory
+from inquest.operator.routing import DELETED, OF_A_CASE, PARTNERS, EventRouter, ObjectDirectory
 from inquest.operator.supervisor import Supervisor, supervisor_for
 from inquest.operator.watcher import OURS
 from inquest.ports.kinds import NAMESPACE
@@ -160,7 +160,7 @@ class Process:
                 return Requeue(30.0, progress=False)
             if self.unfilled and key.kind == "Investigation":
                 return Requeue(UNFILLED_SECONDS, progress=False)
-            with look_at(key.kind):
+            with keeping_writes_of(OF_A_CASE if key.kind in OF_A_CASE else frozenset()):
                 again = await look(key.namespace, key.name)
             return Requeue(again.total_seconds()) if again is not None else None
 

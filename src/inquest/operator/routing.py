@@ -17,6 +17,8 @@ PARTNERS: Final = {"ActionType": "RemediationWorkflow", "RemediationWorkflow": "
 DELETED: Final = "Catalogue"
 """Kind of the key under which the catalogue is looked at when an object of it was deleted."""
 
+OF_A_CASE: Final = frozenset({"Investigation", "RemediationApprovalRequest"})
+"""A look at either takes the steps of the case until it waits: what it wrote on the way is no reason for another."""
 _BESIDE_STATUS: Final = ("generation", "labels", "annotations", "finalizers", "deletionTimestamp")
 """The generation stands for the whole spec."""
 

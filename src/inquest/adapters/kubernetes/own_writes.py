@@ -1,4 +1,4 @@
-"""What a look at a case writes into its statuses: when the watch tells of that, nobody has to look once more."""
+"""Status writes of this process that need no look: the watch will tell of them, and whoever wrote them knows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from inquest.ports.kubernetes import Json
 
 MOST_OBJECTS: Final = 20_000
 """Objects whose writes are kept; of an older one the watch just asks for one more look."""
-OF_A_CASE: Final = frozenset({"Investigation", "RemediationApprovalRequest"})
-"""A look at either takes the steps of the case until it waits: what it wrote on the way is no reason for another."""
-_IN_A_CASE: Final = ContextVar("whether a case is looked at", default=False)
+_KINDS: Final[ContextVar[frozenset[str]]] = ContextVar("kinds whose status writes are kept", default=frozenset())
 
 
 @contextmanager
-def look_at(kind: str) -> Iterator[None]:
-    """A look at an object of this kind; what it does in tasks of its own belongs to it."""
-    before = _IN_A_CASE.set(kind in OF_A_CASE)
+def keeping_writes_of(kinds: frozenset[str]) -> Iterator[None]:
+    """Status writes of these kinds are kept, also those of tasks that are begun meanwhile."""
+    before = _KINDS.set(kinds)
     try:
         yield
     finally:
-        _IN_A_CASE.reset(before)
+        _KINDS.reset(before)
 
 
 @dataclass
@@ -35,8 +33,8 @@ class OwnWrites:
     versions: OrderedDict[str, set[str]] = field(default_factory=OrderedDict)
 
     def note(self, written: Json) -> None:
-        """What the API server answered to a status write; what is none of a case in its look counts as another's."""
-        if not _IN_A_CASE.get() or written.get("kind") not in OF_A_CASE:
+        """What the API server answered to a status write."""
+        if written.get("kind") not in _KINDS.get():
             return
         uid = str(written["metadata"]["uid"])
         self.versions.setdefault(uid, set()).add(str(written["metadata"]["resourceVersion"]))
