@@ -351,7 +351,7 @@ def test_the_audit_trail_of_all_cases_holds(season: Season, trail: Mapping[str, 
 
 
 def test_every_right_of_the_release_is_in_use_and_none_is_missing(whole: Season) -> None:
-    """By the API server's own log; the release after this one uses what no case needs. This has to come last."""
+    """By the API server's own log; the release after this one uses what no case needs."""
     for one in whole.played.values():
         one.result()
     whole.live.site.kubectl("delete", "namespace", *whole.namespaces, "--timeout=180s")
