@@ -7,6 +7,8 @@ export CLUSTER ?= local
 MODEL ?= none
 APPROVE ?= no
 RUN ?= helm
+# Where it is set, every process compiles all of the product anew, which takes as long as the rest of its start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Show the targets
