@@ -14,7 +14,7 @@ from tests.chart.chart import NAMESPACE
 from tests.chart.conftest import EXECUTION, Site
 from tests.cluster.story.api import Api, Object, Said
 from tests.cluster.story.process import now
-from tests.cluster.story.world import ENDED, World, conditions, may_approve, phase_of
+from tests.cluster.story.world import ENDED, World, conditions, may_approve, phase_of, word
 
 SECONDS: Final = 400.0
 """Longest wait for anything, with a dozen cases at once on a machine that is many times slower."""
@@ -105,7 +105,7 @@ class Team:
     def asked(self, signal: Object) -> Object:
         """The open request of the case."""
         waiting = self.case(signal, "AwaitingApproval", *ENDED)
-        assert phase_of(waiting) == "AwaitingApproval", waiting["status"]
+        assert phase_of(waiting) == "AwaitingApproval", word(waiting, "phase", "reason", "outcome", "message")
         found = self.api.get(REQUEST, f"rar-{waiting['metadata']['name']}", NAMESPACE)
         return self.reaches(REQUEST, found, "Pending")
 
