@@ -107,6 +107,9 @@ async def _until_refused(address: str) -> None:
                     await http.get(EVENTS)
             except httpx2.ConnectError:
                 return
+            except httpx2.TransportError:
+                # It was let in and dropped again: the door is being closed.
+                pass
             await asyncio.sleep(0.02)
 
 

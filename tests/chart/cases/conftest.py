@@ -10,5 +10,8 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for `whole` takes every case away at its end: it comes last, also where tests are named."""
-    items.sort(key=lambda item: item.path.parent == HERE and "whole" in getattr(item, "fixturenames", ()))
+    """Who asks for `whole` takes every case away at its end: of these tests it comes last, however they were named."""
+    places = [number for number, item in enumerate(items) if item.path.parent == HERE]
+    ours = sorted((items[number] for number in places), key=lambda item: "whole" in getattr(item, "fixturenames", ()))
+    for number, item in zip(places, ours, strict=True):
+        items[number] = item
