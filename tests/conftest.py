@@ -76,7 +76,8 @@ def _row_lines(reporter: pytest.TerminalReporter) -> Iterator[str]:
 
 def _seconds(reporter: pytest.TerminalReporter) -> Counter[str]:
     """What the tests of each tier took, with what they set up and took down; several workers add up."""
-    reports = (report for found in reporter.stats.values() for report in found if hasattr(report, "duration"))
+    whole = (found for word, found in reporter.stats.items() if not word.startswith("subtests"))
+    reports = (report for found in whole for report in found if hasattr(report, "duration"))
     spent: Counter[str] = Counter()
     for report in reports:
         spent[_tier(report.nodeid)] += report.duration

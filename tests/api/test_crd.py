@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from hack.gen import crds as command
 from inquest.api.manifests.crd import crd, render_crds
 from inquest.api.registry import BY_KIND, KINDS, KindEntry
 from inquest.api.types import Outcome, Phase
+from tests.support.tables import each_row
 
 Schema = dict[str, Any]
-EACH_KIND = pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.kind)
+EACH_KIND = each_row("entry", KINDS, ids=lambda entry: entry.kind)
 
 
 def _schema(entry: KindEntry) -> Schema:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from inquest.api.manifests.admission import not_in_force, render_mutating, render_policies
 from inquest.api.manifests.rbac import (
     DATASTORAGE_USE,
@@ -23,6 +21,7 @@ from inquest.api.manifests.rbac import (
     render_rbac,
 )
 from inquest.api.registry import PLURALS
+from tests.support.tables import each_row
 
 GIVEN = {
     "reviews": REVIEWS,
@@ -36,7 +35,7 @@ GIVEN = {
 }
 
 
-@pytest.mark.parametrize("name", GIVEN)
+@each_row("name", GIVEN)
 def test_nothing_is_given_that_must_never_be_given(name: str) -> None:
     given = {(rule.group, path, verb) for rule in GIVEN[name] for path in rule.resources for verb in rule.verbs}
     never = {(one.group, "/".join(filter(None, (one.resource, one.subresource))), one.verb) for one in NEVER}
@@ -44,7 +43,7 @@ def test_nothing_is_given_that_must_never_be_given(name: str) -> None:
     assert given & never == set()
 
 
-@pytest.mark.parametrize("name", GIVEN)
+@each_row("name", GIVEN)
 def test_no_rule_has_a_star(name: str) -> None:
     assert not any("*" in (rule.group, *rule.resources, *rule.verbs) for rule in GIVEN[name])
 
@@ -162,7 +161,7 @@ def test_everything_is_missing_where_nothing_is() -> None:
 POLICY, BINDING = 0, 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("which", "path", "exception"),
     [
         (POLICY, (), {"matchConditions": [{"name": "never", "expression": "false"}]}),

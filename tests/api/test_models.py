@@ -18,11 +18,12 @@ from inquest.api.refs import DetectedLabels, ObjectRef, TargetRef
 from inquest.api.registry import BY_KIND
 from inquest.api.signal import Signal, SignalSpec, Source
 from inquest.api.types import Severity
+from tests.support.tables import each_row
 
 OBJECTS = Path(__file__).parents[1] / "cluster" / "contract" / "objects"
 
 
-@pytest.mark.parametrize("kind", sorted(BY_KIND))
+@each_row("kind", sorted(BY_KIND))
 def test_reading_and_writing_a_rich_object_changes_nothing(kind: str) -> None:
     found = yaml.safe_load((OBJECTS / f"{kind.lower()}.yaml").read_text())
 
@@ -108,14 +109,12 @@ def test_a_time_comes_back_as_it_was_kept(moment: datetime) -> None:
     assert InvestigationStatus.from_object(status.to_object()) == status
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("15m", 900), ("1h30m", 5400), ("500ms", 0.5), ("0s", 0), ("1m1s", 61), ("90m", 5400)]
-)
+@each_row(("text", "seconds"), [("15m", 900), ("1h30m", 5400), ("500ms", 0.5), ("0s", 0), ("1m1s", 61), ("90m", 5400)])
 def test_a_duration_is_understood(text: str, seconds: float) -> None:
     assert timedelta_from_duration(text).total_seconds() == seconds
 
 
-@pytest.mark.parametrize("text", ["", "15", "15 m", "-1m", "1.5h", "15min"])
+@each_row("text", ["", "15", "15 m", "-1m", "1.5h", "15min"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no duration"):
         timedelta_from_duration(text)

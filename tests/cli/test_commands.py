@@ -23,6 +23,7 @@ from inquest.cli.cases.list import KINDS_BY_WORD
 from inquest.cli.completion import candidates
 from inquest.cli.exits import Exit
 from inquest.cli.main import main
+from tests.support.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[2]
 CASE = "examples/oomkilled"
@@ -163,7 +164,7 @@ def test_every_command_says_what_it_does(group: list[str]) -> None:
     assert (silent, [name for name in found if not name.startswith("-")] != []) == ([], True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "told"),
     [
         (["list", "signals", "workflows"], "one word too many: workflows; see inquest list --help"),
@@ -185,7 +186,7 @@ def test_what_is_wrong_with_the_words_of_a_person_is_one_line_that_says_where_th
     assert (ran.returncode, ran.stdout, ran.stderr) == (Exit.MISUSED, "", f"inquest: {told}\n")
 
 
-@pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.kind)
+@each_row("entry", KINDS, ids=lambda entry: entry.kind)
 def test_a_kind_is_listed_by_every_word_that_kubectl_has_for_it(entry: KindEntry) -> None:
     words = (entry.kind, entry.kind.lower(), entry.plural, entry.short, entry.crd_name)
 
@@ -233,7 +234,7 @@ def test_a_page_fails_its_check_once_it_shows_something_else(
 # --- completion ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "expected"),
     [
         (["ex"], ["explain", "export"]),

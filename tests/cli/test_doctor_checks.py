@@ -18,6 +18,7 @@ from inquest.api.registry import PLURALS
 from inquest.cli.admin import doctor_checks
 from inquest.cli.admin.doctor_checks import CheckResult, Level, examine_installation
 from inquest.cli.admin.installation import Installation, Unread
+from tests.support.tables import each_row
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOME, WORK = "inquest-system", "inquest-workflows"
@@ -309,7 +310,7 @@ def test_an_installation_that_is_well_has_no_finding() -> None:
     assert {one.level for one in examine_installation(well())} == {Level.OK}
 
 
-@pytest.mark.parametrize(("change", "level", "message", "fix"), CASES.values(), ids=CASES.keys())
+@each_row(("change", "level", "message", "fix"), CASES.values(), ids=CASES.keys())
 def test_each_fault_is_named_alone_and_with_what_mends_it(
     change: Callable[[Installation], Installation], level: Level, message: str, fix: str
 ) -> None:
@@ -420,7 +421,7 @@ DECIDABLE: dict[str, tuple[tuple[Bound, ...], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("rights", "expected"), DECIDABLE.values(), ids=DECIDABLE.keys())
+@each_row(("rights", "expected"), DECIDABLE.values(), ids=DECIDABLE.keys())
 def test_a_request_that_nobody_may_decide_is_a_fault(rights: tuple[Bound, ...], expected: bool) -> None:
     told = [one for one in examine_installation(bound(*rights)(well())) if one.part == "deciders"]
 

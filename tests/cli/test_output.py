@@ -17,6 +17,7 @@ from inquest.cli.cases.list import SPARE, table_columns
 from inquest.cli.exits import MEANINGS, Exit, exit_of
 from inquest.cli.options import seconds_of
 from inquest.cli.output import fit_lines, fitting, machine_text, one_line, print_lines, table_lines
+from tests.support.tables import each_row
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jname\x9b31m\u202egnp\u200b"
 
@@ -62,7 +63,7 @@ HEAD = ["NAME", "SIGNAL", "TARGET", "COUNT", "AGE"]
 ROW = ["inv-1", "KubePodCrashLooping", "Deployment/checkout", "17", "4m"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("width", "shown"),
     [
         (None, HEAD),
@@ -84,7 +85,7 @@ def test_a_narrow_terminal_keeps_the_columns_that_are_missed_most(width: int | N
 LINES = ["case", "one", "two", "three is longer", "four"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("width", "height", "shown"),
     [
         (20, 5, LINES),
@@ -130,7 +131,7 @@ def test_columns_of_the_server_are_shown_as_kubectl_shows_them() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "status"),
     [
         (errors.NotFound("x"), Exit.NOT_FOUND),

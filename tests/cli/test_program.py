@@ -13,6 +13,7 @@ import pytest
 from inquest.cli.cases.records import in_pod
 from inquest.cli.exits import Exit
 from inquest.cli.program import program_of
+from tests.support.tables import each_row
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "charts" / "inquest" / "templates"
 OURS = "  args: [{}, --settings, /etc/inquest/settings.yaml]"
@@ -47,7 +48,7 @@ def test_the_command_for_the_operators_pod_names_what_the_chart_installs() -> No
     assert f"{words[-2]}, {words[-1]}]" in chart
 
 
-@pytest.mark.parametrize("words", OTHERS)
+@each_row("words", OTHERS)
 def test_other_words_are_read_as_every_command(words: list[str]) -> None:
     assert program_of(words) is None
 

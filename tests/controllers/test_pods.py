@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
-
 from inquest.api.refs import TargetRef
 from inquest.controllers.execution.controller import ExecutionController
 from inquest.controllers.investigation.radius import BlastRadius
 from inquest.ports.kubernetes import Json, ResourceKind
+from tests.support.tables import each_row
 
 WORKLOAD = TargetRef(kind="Deployment", name="cart", namespace="shop")
 BLUE = {"matchExpressions": [{"key": "colour", "operator": "In", "values": ["blue"]}]}
@@ -59,7 +58,7 @@ SPECS: dict[str, tuple[Any, list[str] | None]] = {
 }
 
 
-@pytest.mark.parametrize(("spec", "names"), SPECS.values(), ids=SPECS.keys())
+@each_row(("spec", "names"), SPECS.values(), ids=SPECS.keys())
 def test_a_workload_has_the_pods_that_its_whole_selector_takes(spec: Any, names: list[str] | None) -> None:
     cluster = Cluster({"spec": spec})
     ports = cast(Any, SimpleNamespace(cluster=cluster))

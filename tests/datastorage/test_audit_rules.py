@@ -21,6 +21,7 @@ from inquest.datastorage.wire.audit_events import EventError, StoredEvent, event
 from inquest.datastorage.wire.types import duration_from_text, duration_text, instant_from_text, instant_text
 from tests.datastorage.conftest import NOW
 from tests.datastorage.samples import LABELS, content, llm_request
+from tests.support.tables import each_row
 
 
 def the_id_of_hello_follows_from_its_bytes() -> None:
@@ -64,7 +65,7 @@ def test_the_first_event_of_a_chain_is_hashed_as_the_reference_says() -> None:
     assert hash_chain.next_hash("", FIRST) == "8420461cb4c7d8f04473da92cdc1c432d4177cc7f8118c67c4cf6203546de57f"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         (3.0, "3"),
@@ -124,7 +125,7 @@ def test_the_lock_of_a_chain_is_a_signed_64_bit_number() -> None:
     assert -(2**63) <= chain_lock_key("rr-1") < 2**63
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("24h", "24h0m0s"),
@@ -140,7 +141,7 @@ def test_durations_in_go_text(text: str, shown: str) -> None:
     assert duration_text(duration_from_text(text)) == shown
 
 
-@pytest.mark.parametrize("text", ["7d", "", "1", "1 h", "h", "1H", "99999999999999h", "--1h"])
+@each_row("text", ["7d", "", "1", "1 h", "h", "1H", "99999999999999h", "--1h"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match="time:"):
         duration_from_text(text)
@@ -188,7 +189,7 @@ def test_defaults_follow_from_category_and_correlation_id() -> None:
     assert event.event_id == "22222222-2222-4222-8222-222222222222"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "changed",
     [
         {"event_category": "inquest"},
@@ -275,7 +276,7 @@ def _held(version: str, content: str, status: str) -> StoredRow:
     return StoredRow(f"id-{content}", version, content, status)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("held", "act", "status", "superseded"),
     [
         ([], RegistrationAct.INSERT, 201, ()),
@@ -337,7 +338,7 @@ def test_a_single_text_becomes_a_list_and_priority_is_upper_case() -> None:
     assert (labels["severity"], labels["priority"]) == (["critical"], "P1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "word"),
     [
         ({"parameters": []}, "at least one parameter"),
@@ -361,9 +362,7 @@ def test_content_that_is_refused_names_the_field(spec: dict[str, Any], word: str
         workflow_from_content(content(**spec))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "a: [", "a: &x [1]\nb: *x", "apiVersion: v1\nkind: Pod", "\x00", "- " * 5000]
-)
+@each_row("text", ["", "[]", "a: [", "a: &x [1]\nb: *x", "apiVersion: v1\nkind: Pod", "\x00", "- " * 5000])
 def test_text_that_is_no_workflow(text: str) -> None:
     with pytest.raises(ContentError):
         workflow_from_content(text)

@@ -19,6 +19,7 @@ from inquest.datastorage.store.tables import audit_events
 from inquest.datastorage.wire.types import instant_text
 from tests.datastorage.conftest import NOW, Site
 from tests.datastorage.samples import API, llm_request, store
+from tests.support.tables import each_row
 
 EVENTS = f"{API}/audit/events"
 FIRST_ID, SECOND_ID = str(UUID(int=1 << 100)), str(UUID(int=2 << 100))
@@ -102,14 +103,14 @@ async def test_a_batch_is_all_or_nothing(site: Site) -> None:
     assert await _stored(site, "rr-1") == []
 
 
-@pytest.mark.parametrize("body", [{}, [], "text", None, 7])
+@each_row("body", [{}, [], "text", None, 7])
 async def test_a_batch_that_is_no_filled_list_is_refused(site: Site, body: Any) -> None:
     answer = await site.post(f"{EVENTS}/batch", body)
 
     assert (answer.status_code, _slug(answer)) == (400, "validation-error")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         b'{"version": "1.0", ',
@@ -266,7 +267,7 @@ HASH = {"event_id": "a", "incident_id": "b", "payload": {}, "post_remediation_sp
 STARTED, FACT = "remediation.workflow_created", "inquest.case.fact"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "fault"),
     [
         pytest.param({"event_timestamp": "9999-12-31T23:59:59-23:59"}, "years 1 to 9999", id="a time beyond the years"),

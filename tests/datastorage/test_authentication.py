@@ -16,6 +16,7 @@ from inquest.serving.login import KEPT_SECONDS, MOST_KEPT, REVIEWS_AT_ONCE, Logi
 from tests.datastorage.conftest import Site
 from tests.datastorage.samples import API, llm_request
 from tests.serving.reviews import Reviews
+from tests.support.tables import each_row
 
 EVENTS = f"{API}/audit/events"
 
@@ -31,7 +32,7 @@ async def guarded(site: Site, reviewer: Reviews) -> AsyncIterator[httpx2.AsyncCl
         yield http
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "down", "status", "detail"),
     [
         pytest.param(None, "", 401, "Missing Authorization header", id="no header"),
@@ -58,7 +59,7 @@ async def test_who_is_not_let_in_learns_why(
     assert answer.headers.get("www-authenticate") == ("Bearer" if status == 401 else None)
 
 
-@pytest.mark.parametrize("path", ["/api/v1/nothing", "/", f"{API}/audit/export"])
+@each_row("path", ["/api/v1/nothing", "/", f"{API}/audit/export"])
 async def test_without_a_token_nothing_is_told_about_paths(site: Site, path: str) -> None:
     async with guarded(site, reviews()) as http:
         assert (await http.get(path)).status_code == 401

@@ -43,6 +43,7 @@ from inquest.errors import (
 from inquest.ports.datastorage import AuditEvent, DataStorage
 from tests.datastorage.conftest import NOW, Site
 from tests.datastorage.samples import API, DIGEST, hash_computed, started, store
+from tests.support.tables import each_row
 
 FILTERS = CatalogueFilters("critical", "Deployment", "production", "P1", remediation_id="rr-1")
 TARGET = TargetRef(kind="Deployment", name="my-app", namespace="production")
@@ -484,7 +485,7 @@ async def test_recorded_actions(name: str) -> None:
     assert page.has_more == expected["pagination"]["hasMore"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "workflows-unknown-action",
@@ -541,7 +542,7 @@ HISTORIES = [
 """Those asked with the default windows, as the client asks."""
 
 
-@pytest.mark.parametrize("name", HISTORIES)
+@each_row("name", HISTORIES)
 async def test_recorded_histories_are_of_unknown_objects_and_one_row_each(name: str) -> None:
     client, request = recorded(name)
     query, expected = request["query"], RECORDED[name]["response"]["body"]
@@ -636,7 +637,7 @@ async def test_a_read_is_tried_twice_at_most_and_a_write_once() -> None:
     assert (reads.calls, writes.calls) == (2, 1)
 
 
-@pytest.mark.parametrize("status", [500, 501, 400, 404, 409, 429, 302])
+@each_row("status", [500, 501, 400, 404, 409, 429, 302])
 async def test_other_refusals_are_not_tried_again(status: int) -> None:
     script = Script(_json(status, {"detail": "no"}))
 
@@ -645,7 +646,7 @@ async def test_other_refusals_are_not_tried_again(status: int) -> None:
     assert script.calls == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "error"),
     [
         (400, Invalid),
@@ -672,9 +673,7 @@ async def test_a_server_without_discovery_is_a_fault_of_the_installation() -> No
         await scripted(Script(httpx2.Response(404, text="404 page not found\n"))).actions(FILTERS)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"<html>", b"[]", b"{}", b'{"score": "high"}', b'{"score": 7}', b'{"score": NaN}', b"\xff\xfe"]
-)
+@each_row("body", [b"", b"<html>", b"[]", b"{}", b'{"score": "high"}', b'{"score": 7}', b'{"score": NaN}', b"\xff\xfe"])
 async def test_an_answer_that_is_not_understood_is_no_answer(body: bytes) -> None:
     history = await scripted(Script(httpx2.Response(200, content=body))).history(TARGET, "A")
     assert history == UNAVAILABLE

@@ -34,6 +34,7 @@ from inquest.datastorage.wire.openapi import OPERATIONS, openapi_document
 from inquest.serving.http import serve_app
 from tests.datastorage.conftest import Site
 from tests.datastorage.samples import DESCRIPTION, assessed, content, hash_computed, started
+from tests.support.tables import each_row
 
 CHECKS = [
     not_a_server_error,
@@ -62,7 +63,7 @@ async def test_what_is_not_offered_says_so(site: Site) -> None:
         assert (answer.status_code, answer.json()["type"].rsplit("/", 1)[-1]) == (501, "not-configured")
 
 
-@pytest.mark.parametrize("name", sorted(openapi_document()["components"]["schemas"]))
+@each_row("name", sorted(openapi_document()["components"]["schemas"]))
 def test_every_shape_is_a_schema(name: str) -> None:
     Draft202012Validator.check_schema(openapi_document()["components"]["schemas"][name])
 

@@ -16,6 +16,7 @@ from inquest.datastorage.store.catalogue import ENABLED_AGAIN
 from inquest.datastorage.store.opening import open_database
 from tests.datastorage.conftest import Site
 from tests.datastorage.samples import API, CONTEXT, LABELS, add_action_type, add_workflow, content
+from tests.support.tables import each_row
 
 STAGING = {**LABELS, "environment": ["staging"]}
 
@@ -166,7 +167,7 @@ async def test_an_unknown_action_type_lists_nothing(site: Site) -> None:
     assert answer.json()["workflows"] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "slug"),
     [
         ({"severity": "warning"}, "validation-error"),
@@ -261,7 +262,7 @@ async def test_a_stored_id_that_is_no_uuid_is_not_found(site: Site) -> None:
     assert (changed.status_code, changed.json()["type"].rsplit("/", 1)[-1]) == (404, "not-found")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "body", "slug"),
     [
         ("/disable", {"reason": "  "}, "missing-reason"),

@@ -16,6 +16,7 @@ from inquest.datastorage.domain.similarity import hash_match
 from inquest.telemetry.metrics import DATASTORAGE_UNREADABLE
 from tests.datastorage.conftest import NOW, Site
 from tests.datastorage.samples import API, assessed, event, hash_computed, started, store
+from tests.support.tables import each_row
 
 TARGET = {"targetKind": "Deployment", "targetName": "my-app", "targetNamespace": "production", "currentSpecHash": "A"}
 CONTEXT = f"{API}/remediation-history/context"
@@ -182,7 +183,7 @@ async def test_history(site: Site, scenario: Callable[[Site], Awaitable[None]]) 
     await scenario(site)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pre", "post", "linked", "expected"),
     [
         ("A", "A", False, "preRemediation"),
@@ -398,7 +399,7 @@ async def test_the_outcome_comes_from_the_end_of_the_run_when_the_start_has_none
     assert entry["assessedAt"] == "2026-05-13T11:00:00Z"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "slug"),
     [
         ({"tier1Window": "48h", "tier2Window": "24h"}, "invalid-parameter"),

@@ -29,6 +29,7 @@ from inquest.ports.datastorage import AuditEvent
 from inquest.telemetry.metrics import REGISTRY
 from tests.datastorage.conftest import Site
 from tests.datastorage.served import embedded, served, settings_file
+from tests.support.tables import each_row
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -243,7 +244,7 @@ async def unreadable() -> str:
     raise Unavailable("kubernetes", "no answer in time")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "cluster"),
     [
         pytest.param(httpx2.ConnectError("refused"), named(HERE), id="away"),

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 from sqlalchemy import Connection, event, text
 
 from tests.datastorage.conftest import Site
 from tests.datastorage.samples import API, hash_computed, llm_request, started, store
+from tests.support.tables import each_row
 
 TARGET = {"targetKind": "Deployment", "targetName": "my-app", "targetNamespace": "production", "currentSpecHash": "A"}
 HISTORY = f"{API}/remediation-history/context"
@@ -64,7 +64,7 @@ async def _plans(site: Site, statements: list[tuple[str, Any]]) -> str:
     return "\n".join(await site.database.transaction(work))
 
 
-@pytest.mark.parametrize(("path", "asked", "indices"), QUESTIONS)
+@each_row(("path", "asked", "indices"), QUESTIONS)
 async def test_every_question_is_answered_by_its_index(
     site: Site, path: str, asked: dict[str, str], indices: set[str]
 ) -> None:

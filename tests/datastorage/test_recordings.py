@@ -23,6 +23,7 @@ from inquest.adapters.datastorage.responses import (
     WorkflowPage,
 )
 from inquest.errors import AlreadyExists, Forbidden, InquestError, Invalid, NotFound, Unavailable
+from tests.support.tables import each_row
 
 RECORDED = {entry["name"]: entry for entry in json.loads((Path(__file__).parent / "kubernaut-1.4.json").read_text())}
 
@@ -63,7 +64,7 @@ def _reader(method: str, path: str) -> type[BaseModel] | None:
     return next((model for pattern, model in READERS if re.fullmatch(pattern, asked)), None)
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@each_row("name", RECORDED)
 async def test_a_recorded_answer(name: str) -> None:
     request, answer = RECORDED[name]["request"], RECORDED[name]["response"]
     line, status = _line(answer), answer["status"]

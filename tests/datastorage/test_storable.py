@@ -10,6 +10,7 @@ import pytest
 from inquest.datastorage.domain.content import ContentError, workflow_from_content
 from inquest.datastorage.wire.types import DEEPEST, MOST_NAME, MOST_VERSION, storage_fault
 from tests.datastorage.samples import content
+from tests.support.tables import each_row
 
 SLOT = "THE VALUE"
 
@@ -20,7 +21,7 @@ def with_value(yaml_text: str) -> str:
     return text.replace(f'"{SLOT}"', yaml_text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("piece", "fault"),
     [
         pytest.param("!!binary aGVsbG8=", "of the kind bytes", id="bytes"),

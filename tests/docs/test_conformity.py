@@ -6,9 +6,8 @@ import re
 from pkgutil import resolve_name
 from typing import Final
 
-import pytest
-
 from tests.docs.pages import ROOT
+from tests.support.tables import each_row
 
 PAGE: Final = (ROOT / "docs" / "reference" / "conformity.md").read_text()
 SOURCE: Final = ROOT / "src" / "inquest"
@@ -19,7 +18,7 @@ SETTING: Final = re.compile(r"settings\.[a-z_]+\.[a-z_]+")
 """A key of the values is written as a module's name is."""
 
 
-@pytest.mark.parametrize("name", [name for name in CODE if not SETTING.fullmatch(name)])
+@each_row("name", [name for name in CODE if not SETTING.fullmatch(name)])
 def test_what_it_names_is_there(name: str) -> None:
     holder, _, last = name.rpartition(".")
     try:

@@ -17,6 +17,7 @@ from inquest.settings.settings import Settings
 from tests.chart.chart import IMAGE, rendered
 from tests.docs.commands import unused, who
 from tests.docs.pages import ROOT, Block, Step, blocks, kind_of, pages, steps
+from tests.support.tables import each_row
 
 STEPS: Final = [step for page in pages() for step in steps(page)]
 YAML: Final = [block for page in pages() for block in blocks(page) if block.language == "yaml"]
@@ -45,7 +46,7 @@ def _named(said: dict[str, Any]) -> list[dict[str, str]]:
     return [{"name": name, "kind": "webhook", "url_file": f"/etc/inquest-receivers/{name}"} for name in names]
 
 
-@pytest.mark.parametrize("step", STEPS, ids=str)
+@each_row("step", STEPS, ids=str)
 def test_every_command_is_run_by_a_test_or_says_why_not(step: Step) -> None:
     assert who(step), f"{step}: tests/docs/commands.py names no journey and no reason"
 
@@ -54,7 +55,7 @@ def test_no_reason_outlives_its_command() -> None:
     assert unused() == []
 
 
-@pytest.mark.parametrize("block", YAML, ids=str)
+@each_row("block", YAML, ids=str)
 def test_every_snippet_is_something_that_a_program_reads(block: Block) -> None:
     assert kind_of(block) or block.page in ELSEWHERE
 
@@ -67,7 +68,7 @@ def test_settings_on_a_page_are_accepted_by_the_product(block: Block, tmp_path: 
     assert Settings.load(file)
 
 
-@pytest.mark.parametrize("block", of_kind("values"), ids=str)
+@each_row("block", of_kind("values"), ids=str)
 def test_values_on_a_page_are_accepted_by_the_chart(block: Block) -> None:
     assert rendered(IMAGE | yaml.safe_load(block.text))
 
@@ -115,6 +116,6 @@ def own_commands() -> Iterator[tuple[str, list[str]]]:
                 yield f"{step.block}: {line}", words[named + 1 :]
 
 
-@pytest.mark.parametrize("words", [pytest.param(words, id=name) for name, words in own_commands()])
+@each_row("words", [pytest.param(words, id=name) for name, words in own_commands()])
 def test_commands_and_options_of_the_product_are_those_it_has(words: list[str]) -> None:
     app.parse_args(words, exit_on_error=False, print_error=False)

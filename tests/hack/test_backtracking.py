@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from hack.backtracking import fault
+from tests.support.tables import each_row
 
 
 def test_no_expression_of_the_source_is_dangerous() -> None:
@@ -17,7 +16,7 @@ def test_no_expression_of_the_source_is_dangerous() -> None:
     assert (said.stdout, said.returncode) == ("", 0), said.stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "why"),
     [
         (r"(a+)+$", "exponential"),

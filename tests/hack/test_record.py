@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from hack import record
 from hack.cache import REPOSITORY
 from hack.scenarios import staging
 from inquest.replay.player import case_places
+from tests.support.tables import each_row
 
 SCENARIOS = REPOSITORY / "tests" / "scenarios"
 NEEDS = {
@@ -72,7 +72,7 @@ def test_only_containers_that_ran_have_logs() -> None:
     assert list(record.logs_of(pod)) == [("app", False), ("app", True), ("side", False)]
 
 
-@pytest.mark.parametrize("found", NEEDS.values(), ids=NEEDS)
+@each_row("found", NEEDS.values(), ids=NEEDS)
 def test_what_a_scenario_needs_is_what_the_recorder_knows(found: dict[str, Any]) -> None:
     assert found["tier"] in ("control plane", "simulated", "node")
     known = {"apply", "tier", "images", "before", "steps", "cleanup", "record", "everywhere", "metrics", "alone"}

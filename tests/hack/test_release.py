@@ -9,6 +9,7 @@ import pytest
 
 from hack.cache import REPOSITORY
 from hack.release import CONTAINERFILE, main
+from tests.support.tables import each_row
 
 NAME = "registry.example/inquest/operator:0.1.0"
 DIGEST = f"sha256:{'ab' * 32}"
@@ -58,7 +59,7 @@ def check_of_the_base() -> str:
     return step.removeprefix("RUN ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("release", "base", "built"),
     [("yes", PINNED, True), ("no", LOOSE[0], True), ("no", PINNED, True), *(("yes", base, False) for base in LOOSE)],
 )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-import pytest
-
 from hack.gen.resources import resources_page
 from inquest.api.base import Resource
 from inquest.api.registry import KINDS
+from tests.support.tables import each_row
 
 
 @cache
@@ -28,7 +27,7 @@ def paths(model: type[Resource], part: str) -> Iterator[str]:
     yield from (f"`{part}.{field.alias or name}`" for name, field in fields.model_fields.items())
 
 
-@pytest.mark.parametrize("model", [entry.model for entry in KINDS])
+@each_row("model", [entry.model for entry in KINDS])
 def test_every_field_of_a_spec_and_a_status_has_a_row(model: type[Resource]) -> None:
     chapter = chapters()[model.__name__]
 

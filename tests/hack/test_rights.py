@@ -19,6 +19,7 @@ from hack.rights.judging import Excuse, Known, Refusal, Run, judge, owed
 from hack.rights.known import KNOWN
 from hack.rights.standing import written
 from inquest.api.manifests.rbac import INVESTIGATOR, render_datastorage, render_rbac
+from tests.support.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[2]
 ME = "inquest-system:inquest"
@@ -216,7 +217,7 @@ def test_a_path_is_a_right_everywhere_only() -> None:
     assert not rights([role("r", paths), bound("r", ACCOUNT, namespace="shop")], HOMES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "permitted"),
     [
         pytest.param(right(resource="pods/log"), True, id="the subresource"),

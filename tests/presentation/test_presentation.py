@@ -21,6 +21,7 @@ from inquest.presentation.explanation import explanation_of
 from inquest.presentation.tree import case_tree
 from inquest.replay.export import read_recording
 from inquest.replay.player import recorded_investigation
+from tests.support.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[2]
 OBJECTS = ROOT / "tests" / "cluster" / "contract" / "objects"
@@ -152,7 +153,7 @@ def test_an_ended_case_leaves_out_what_it_never_came_to() -> None:
     assert "Selecting" not in text
 
 
-@pytest.mark.parametrize("phase", list(Phase))
+@each_row("phase", list(Phase))
 def test_every_phase_can_be_drawn_before_anything_is_known(phase: Phase) -> None:
     told = CaseObjects(_investigation(phase=str(phase)))
 

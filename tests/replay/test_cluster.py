@@ -12,6 +12,7 @@ from inquest.ports.kubernetes import Cluster, ResourceKind
 from inquest.replay.case import read_case
 from inquest.replay.cluster import RecordedCluster
 from tests.replay.support import cluster, copied
+from tests.support.tables import each_row
 
 POD = "api-6d5f9c7b8-x2x4p"
 
@@ -181,7 +182,7 @@ async def test_the_end_of_a_log_and_its_youngest_part() -> None:
 BOTH = [POD, "web-0"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("labels", "expected"),
     [
         ("app=api", [POD]),
@@ -207,7 +208,7 @@ async def test_a_label_that_nobody_quoted_is_a_text(tmp_path: Path) -> None:
     assert await names(found, "nodes", "", labels="spot=true,zone=7") == ["n"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "expected"),
     [
         ("metadata.name=web-0", ["web-0"]),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.diagnosis import Cause
 from inquest.replay.scoring import (
@@ -20,6 +18,7 @@ from inquest.replay.scoring import (
     same_object,
     tabulate,
 )
+from tests.support.tables import each_row
 
 API = WantedObject("Deployment", "api", "shop", "apps/v1")
 EXPECTED = Expectation(
@@ -87,7 +86,7 @@ def test_where_nothing_is_wrong_nothing_may_be_blamed() -> None:
     assert not judge_result(HEALTHY, [], "Inconclusive").holds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "named", "same"),
     [
         (API, TargetRef(kind="Deployment", name="api", namespace="shop"), True),
@@ -108,7 +107,7 @@ def test_objects(wanted: WantedObject, named: TargetRef, same: bool) -> None:
     assert same_object(wanted, named) is same
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "named", "same"),
     [
         ("log", "log", True),

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 from inquest.api.types import Environment
 from inquest.settings.cases import ApprovalSettings
 from inquest.settings.settings import Settings
+from tests.support.tables import each_row
 
 AT = datetime(2026, 6, 5, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("required", "environment", "people"),
     [
         (3, Environment.QA, 3),
@@ -31,7 +32,7 @@ def test_people_are_required_by_environment(required: object, environment: Envir
     assert ApprovalSettings(required=required).required_in(environment) == people
 
 
-@pytest.mark.parametrize("required", [0, 6, {"production": 0}, {"Production": 2}, {"prod": 2}, "many"])
+@each_row("required", [0, 6, {"production": 0}, {"Production": 2}, {"prod": 2}, "many"])
 def test_a_number_of_people_that_means_nothing_stops_the_start(required: object) -> None:
     with pytest.raises(ValidationError):
         ApprovalSettings(required=required)

@@ -18,6 +18,7 @@ from inquest.core.reporting import metrics
 from inquest.core.reporting.metrics import LogLine, Measure
 from inquest.telemetry.series import count_measure, start_series
 from tests.core import cases, talk
+from tests.support.tables import each_row
 from tests.telemetry.conftest import Figures, samples
 
 
@@ -112,7 +113,7 @@ READINGS: dict[str, tuple[str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), READINGS.values(), ids=READINGS.keys())
+@each_row(("text", "expected"), READINGS.values(), ids=READINGS.keys())
 def test_a_reading_names_the_defence_that_it_needed(text: str, expected: list[str]) -> None:
     assert list(metrics.defences_of(cases.reply(text))) == expected
 

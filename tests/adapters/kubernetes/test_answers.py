@@ -34,6 +34,7 @@ from inquest.errors import (
 )
 from inquest.ports.kinds import APPROVAL, INVESTIGATION, JOB, LEASE
 from inquest.ports.kubernetes import Access, Json, Person, ResourceKind
+from tests.support.tables import each_row
 
 POD = ResourceKind("", "v1", "Pod", "pods", True)
 NODE = ResourceKind("", "v1", "Node", "nodes", False)
@@ -186,7 +187,7 @@ async def test_a_long_wait_holds_for_its_verb_and_resource_only(seconds: int) ->
         assert len(asked.asked) == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "error"),
     [
         (refusal(400, "BadRequest"), Invalid),
@@ -297,7 +298,7 @@ ASKED: dict[str, tuple[Callable[[Clients], Awaitable[object]], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("ask", "goes"), ASKED.values(), ids=ASKED.keys())
+@each_row(("ask", "goes"), ASKED.values(), ids=ASKED.keys())
 async def test_what_guards_cases_waits_for_no_other_request(
     ask: Callable[[Clients], Awaitable[object]], goes: bool
 ) -> None:
@@ -389,7 +390,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("told", BROKEN.values(), ids=BROKEN.keys())
+@each_row("told", BROKEN.values(), ids=BROKEN.keys())
 async def test_a_stream_that_breaks_is_a_failure_and_no_end(told: Said) -> None:
     async with server(LISTED, told) as (kube, _, _):
         with pytest.raises(Unavailable):

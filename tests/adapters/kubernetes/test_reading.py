@@ -17,6 +17,7 @@ from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, Invalid, NotFound, UnknownKind
 from inquest.ports.kubernetes import Json, ResourceKind
 from tests.cluster.story.api import Api
+from tests.support.tables import each_row
 
 CONFIG_MAP = ResourceKind("", "v1", "ConfigMap", "configmaps", True)
 POD = ResourceKind("", "v1", "Pod", "pods", True)
@@ -65,7 +66,7 @@ async def resolved(kube: Clients, word: str, api_version: str = "") -> ResourceK
                 await asyncio.sleep(0.1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "api_version", "group", "version", "plural"),
     [
         ("Deployment", "", "apps", "v1", "deployments"),
@@ -168,7 +169,7 @@ async def test_an_absent_object_is_an_answer_and_an_absent_kind_another(kube: Cl
         await kube.cluster.logs(namespace, "nobody", "main")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "word",
     ["secret", "Secret", "SECRETS", " secrets ", "v1/secrets", "core/v1/Secret", "secrets.v1.", "secret.core",
      "pods,secrets", "secrets/token", "Secret\n"],
@@ -180,7 +181,7 @@ async def test_secrets_are_refused_in_every_spelling_before_a_request(kube: Clie
     assert kube.traffic.reads == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kind",
     [
         ResourceKind("", "v1", "Secret", "secrets", True),
@@ -197,7 +198,7 @@ async def test_secrets_are_refused_as_a_kind_too(kube: Clients, kind: ResourceKi
     assert kube.traffic.reads == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "name", "namespace"),
     [
         (POD, "../secrets/a", "default"),

@@ -11,6 +11,7 @@ import pytest
 
 from hack.scripted_model.script import ScriptError, parse
 from hack.scripted_model.server import serve
+from tests.support.tables import each_row
 
 ASKED = [{"role": "system", "content": "- kind: Pod"}, {"role": "user", "content": "why?"}]
 TOOL = {"type": "function", "function": {"name": "kubectl_get", "parameters": {}}}
@@ -33,7 +34,7 @@ def test_every_answer_says_that_it_is_a_script() -> None:
     assert response.json()["model"] == "scripted/t"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("when", "fits"),
     [
         ("{turn: 1}", True),

@@ -18,6 +18,7 @@ from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, NotF
 from inquest.settings.backends import LokiSettings, PrometheusSettings
 from inquest.settings.settings import Settings
 from tests.adapters.monitoring.servers import NOW
+from tests.support.tables import each_row
 
 SHOP = frozenset({"shop"})
 Answer = Callable[[httpx2.Request], httpx2.Response]
@@ -89,7 +90,7 @@ REFUSALS: dict[str, tuple[int, object, type[InquestError], str]] = {
 }
 
 
-@pytest.mark.parametrize(("status", "body", "kind", "words"), REFUSALS.values(), ids=REFUSALS.keys())
+@each_row(("status", "body", "kind", "words"), REFUSALS.values(), ids=REFUSALS.keys())
 async def test_a_refusal_says_who_acts_next(status: int, body: object, kind: type[InquestError], words: str) -> None:
     with pytest.raises(kind, match=words):
         await asked(saying(status, body))
@@ -167,7 +168,7 @@ def test_both_are_off_until_they_are_set() -> None:
     assert settings.loki.confine
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "words"),
     [
         ({"url": "prometheus:9090"}, "must be a URL"),
@@ -177,7 +178,7 @@ def test_both_are_off_until_they_are_set() -> None:
         ({"timeout": "0s"}, "greater than"),
     ],
 )
-@pytest.mark.parametrize("kind", [PrometheusSettings, LokiSettings])
+@each_row("kind", [PrometheusSettings, LokiSettings])
 def test_a_setting_that_cannot_be_is_refused(kind: type, said: dict[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         kind(**said)

@@ -20,6 +20,7 @@ from inquest.gather.tools.scope import Scope
 from inquest.ports.kubernetes import Namespaces, SourceAnswer
 from tests.adapters.monitoring.conftest import Bench, json_of, text_of
 from tests.adapters.monitoring.servers import BEGIN, CANARY, NOW
+from tests.support.tables import each_row
 
 SHOP = Confinement("namespace", frozenset({"shop"}))
 BOUND = {
@@ -34,12 +35,12 @@ BOUND = {
 }
 
 
-@pytest.mark.parametrize(("query", "sent"), BOUND.items(), ids=BOUND.keys())
+@each_row(("query", "sent"), BOUND.items(), ids=BOUND.keys())
 def test_every_stream_selector_is_bound(query: str, sent: str) -> None:
     assert confine_logql(query, SHOP) == sent
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         '{namespace="other"}',

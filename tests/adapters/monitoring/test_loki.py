@@ -14,6 +14,7 @@ from inquest.errors import Declined, Invalid
 from inquest.ports.kubernetes import SourceAnswer
 from tests.adapters.monitoring.conftest import Bench, json_of, text_of
 from tests.adapters.monitoring.servers import CANARY, FOREIGN, NOW
+from tests.support.tables import each_row
 
 SHOP = frozenset({"shop"})
 BEGIN = NOW - timedelta(hours=1)
@@ -62,7 +63,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE.keys())
+@each_row("query", HOSTILE.values(), ids=HOSTILE.keys())
 async def test_no_query_reads_another_tenants_lines(loki: Loki, query: str) -> None:
     try:
         found: Any = lines_of(await ask(loki, query, limit=5000))
@@ -85,7 +86,7 @@ async def test_too_long_a_time_is_refused_by_the_server(loki: Loki) -> None:
         await loki.query('{app="checkout"}', SHOP, NOW - timedelta(days=60), NOW, limit=10, step=3600)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     ['{namespace="other"}', "rate(", '{app="x"} # {', '{app="x"} // "', "{app=\"x\"} |= 'x'", "{app='x'}"],
 )

@@ -14,6 +14,7 @@ from inquest.adapters.monitoring.prometheus import Prometheus
 from inquest.errors import Declined, Invalid
 from inquest.ports.kubernetes import SourceAnswer
 from tests.adapters.monitoring.servers import BEGIN, FOREIGN, NOW
+from tests.support.tables import each_row
 
 SHOP = frozenset({"shop"})
 
@@ -93,7 +94,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE.keys())
+@each_row("query", HOSTILE.values(), ids=HOSTILE.keys())
 async def test_no_query_reads_another_tenants_series(prometheus: Prometheus, query: str) -> None:
     try:
         found: Any = (await prometheus.query(query, SHOP, NOW)).data
@@ -160,7 +161,7 @@ async def test_discovery_takes_one_selector(prometheus: Prometheus, match: str) 
         await prometheus.series(match, SHOP, BEGIN, NOW, 7)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "match",
     [
         "",
@@ -224,7 +225,7 @@ def ruled(*rules: dict[str, Any], confine: bool = True) -> Prometheus:
     return Prometheus(StackClient("prometheus", StackAddress("http://metrics"), transport=transport), confine=confine)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("matcher", "listed"),
     [
         ('namespace="shop"', True),

@@ -13,6 +13,7 @@ from inquest.adapters.monitoring.logql import confine_logql
 from inquest.adapters.monitoring.promql import MOST_NESTED, confine_promql, confined_selector, selectors_of
 from inquest.adapters.monitoring.selectors import Confinement, Selector
 from inquest.errors import Declined
+from tests.support.tables import each_row
 
 SHOP = Confinement("namespace", frozenset({"shop"}), ("node_*",))
 OWN = 'namespace="shop"'
@@ -45,12 +46,12 @@ BOUND = {
 }
 
 
-@pytest.mark.parametrize(("query", "sent"), BOUND.items(), ids=BOUND.keys())
+@each_row(("query", "sent"), BOUND.items(), ids=BOUND.keys())
 def test_every_selector_is_bound(query: str, sent: str) -> None:
     assert confine_promql(query, SHOP) == sent
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "",
@@ -99,9 +100,7 @@ def test_what_cannot_be_bound_is_not_sent(query: str) -> None:
         confine_promql(query, SHOP)
 
 
-@pytest.mark.parametrize(
-    "match", ["up or up", "sum(up)", "up[5m]", "up offset 5m", '{namespace="other"}', "up}", "1", "Inf"]
-)
+@each_row("match", ["up or up", "sum(up)", "up[5m]", "up offset 5m", '{namespace="other"}', "up}", "1", "Inf"])
 def test_a_match_is_one_selector(match: str) -> None:
     with pytest.raises(Declined):
         confined_selector(match, SHOP)

@@ -21,6 +21,7 @@ from inquest.gather.tools.toolset import STACK
 from inquest.ports.kubernetes import SourceAnswer
 from tests.adapters.monitoring.conftest import Bench, json_of, text_of
 from tests.adapters.monitoring.servers import CANARY, NOW
+from tests.support.tables import each_row
 
 Make = Callable[..., Bench]
 
@@ -178,7 +179,7 @@ def test_tools_without_their_backend_are_not_offered(bench: Make, invocation: In
     assert names(bench(Anything())) == {tool.name for tool in STACK} - {"query_loki"}
 
 
-@pytest.mark.parametrize("name", [tool.name for tool in STACK])
+@each_row("name", [tool.name for tool in STACK])
 async def test_a_call_without_a_backend_is_a_sentence(bench: Make, name: str) -> None:
     result = await bench()(name, query="up", label="a", match="up")
 
@@ -249,7 +250,7 @@ async def test_a_server_that_is_not_there_is_a_gap(bench: Make, nobody: Promethe
 # --- times ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "before_now"),
     [
         ("-90", timedelta(seconds=90)),
@@ -277,8 +278,6 @@ def test_what_is_no_span_is_refused(text: str) -> None:
         seconds_of(text)
 
 
-@pytest.mark.parametrize(
-    ("minutes", "step"), [(1, 15), (60, 15), (61, 30), (720, 300), (60 * 24 * 7, 3600), (60 * 24 * 400, 144_000)]
-)
+@each_row(("minutes", "step"), [(1, 15), (60, 15), (61, 30), (720, 300), (60 * 24 * 7, 3600), (60 * 24 * 400, 144_000)])
 def test_a_usual_step_leaves_a_readable_curve(minutes: int, step: float) -> None:
     assert usual_step(NOW - timedelta(minutes=minutes), NOW) == step

@@ -31,6 +31,7 @@ from inquest.settings.settings import Settings
 from tests.cluster.kube import proposal
 from tests.controllers.signal.test_signals import HOME, World
 from tests.core import cases
+from tests.support.tables import each_row
 
 ACTION = proposal("RemediationWorkflow")["spec"]["actionType"]
 WITHOUT_ACTION = {
@@ -316,7 +317,7 @@ async def test_what_was_in_force_with_this_content_keeps_the_time_of_its_registr
     assert (world.of("restart")["registeredAt"] != "2026-11-01T00:00:00Z") is is_new
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "waits_for"),
     [
         pytest.param({}, "", id="settled"),

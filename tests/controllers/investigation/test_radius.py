@@ -12,6 +12,7 @@ from inquest.core.remediation.policy import Blast
 from inquest.errors import Forbidden, NotFound
 from inquest.ports.kubernetes import Listing, ResourceKind
 from tests.core.cases import DEPLOYMENT
+from tests.support.tables import each_row
 
 Object = dict[str, Any]
 APP = {"matchLabels": {"app": "api"}}
@@ -60,7 +61,7 @@ FIGURES: dict[str, tuple[Blast, Blast]] = {
 }
 
 
-@pytest.mark.parametrize(("figures", "expected"), FIGURES.values(), ids=FIGURES.keys())
+@each_row(("figures", "expected"), FIGURES.values(), ids=FIGURES.keys())
 def test_what_a_change_reaches_is_counted(figures: Blast, expected: Blast) -> None:
     assert figures == expected
 

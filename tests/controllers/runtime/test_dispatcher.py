@@ -16,6 +16,7 @@ from inquest.errors import Conflict, Fenced, InquestError, RateLimited, Unavaila
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.telemetry.metrics import REGISTRY
 from tests.controllers.runtime.times import SteppedClock, settled
+from tests.support.tables import each_row
 
 SIGNAL = ResourceKind("inquest.dev", "v1alpha1", "Signal", "signals", True)
 Handler = Callable[[ReconcileKey], Awaitable[Requeue | None]]
@@ -516,7 +517,7 @@ async def test_a_list_that_fails_is_left_to_the_next_round() -> None:
     assert handler.seen == ["a"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "spec", "rank"),
     [
         ("Signal", {"severity": "critical"}, Rank.CRITICAL),

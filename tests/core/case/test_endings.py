@@ -21,6 +21,7 @@ from inquest.core.case import endings, facts
 from inquest.core.case.outcome import Conclusion
 from inquest.core.remediation.policy import after_ruling
 from tests.core import cases
+from tests.support.tables import each_row
 
 
 def selected() -> Conclusion:
@@ -358,7 +359,7 @@ CONDITIONS: dict[str, tuple[Conclusion, str, tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize(("found", "name", "expected"), CONDITIONS.values(), ids=CONDITIONS.keys())
+@each_row(("found", "name", "expected"), CONDITIONS.values(), ids=CONDITIONS.keys())
 def test_an_end_says_what_became_of_the_work(found: Conclusion, name: str, expected: tuple[str, str]) -> None:
     assert found.conditions[name] == expected
 

@@ -23,6 +23,7 @@ from inquest.core.llm.conversation import ToolRun
 from inquest.core.llm.messages import Invocation
 from inquest.errors import InvalidTransition
 from tests.core import cases
+from tests.support.tables import each_row
 
 FACTS = cases.one_of_each()
 SLOTS = (
@@ -74,7 +75,7 @@ def test_there_is_one_of_each_fact() -> None:
     assert {type(fact).__name__ for fact in FACTS} == set(case_facts.FACTS)
 
 
-@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: type(fact).__name__)
+@each_row("fact", FACTS, ids=lambda fact: type(fact).__name__)
 def test_a_fact_comes_back_from_its_slot_as_it_was(fact: Fact) -> None:
     text = json.dumps(dump_fact(fact))
 
@@ -142,7 +143,7 @@ def test_c_lc_7_an_unknown_phase_is_refused() -> None:
         Phase("Dreaming")
 
 
-@pytest.mark.parametrize("phase", Phase)
+@each_row("phase", Phase)
 def test_a_phase_moves_only_as_the_reference_says(phase: Phase) -> None:
     moved = set()
     for fact in EVERYTHING:

@@ -36,6 +36,7 @@ from inquest.core.llm.planning.visible_plan import Step, plan_of
 from inquest.errors import InvalidTransition
 from tests.core import cases
 from tests.core.cases import World, view
+from tests.support.tables import each_row
 
 MODEL = {"model": "m-1"}
 GET = cases.reply("", cases.call("get", kind="pod"))
@@ -216,7 +217,7 @@ def test_what_the_snapshot_holds_of_the_target_is_not_read_again_and_stays_citab
     assert case.all(ToolsRan)[-1].results == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("taken", "call"),
     [
         (having_read(status=EvidenceStatus.TRUNCATED), cases.call("kubectl_describe", **TARGET)),

@@ -27,6 +27,7 @@ from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
 from inquest.core.evidence.evidence import CaseWarning, Citation, Finding, Health, TargetState
 from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
 from inquest.core.selection.selection import SelectionAttempt
+from tests.support.tables import each_row
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 NUMBERS = {outcome: number for number, outcome in enumerate(Outcome, start=1)}
@@ -109,7 +110,7 @@ def test_severity_falls_back_to_the_signals(said: str, signal: str, severity: st
     assert merge_results(Diagnosis(severity=said), None, signal_severity=signal).severity == severity
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second", "asked", "reason"),
     [
         (
@@ -226,7 +227,7 @@ def cell(word: str, column: str, **more: Any) -> SelectionVerdict:
     return reply(word, 0.9 if "workflow" in column else "no", actionable=actionable, **more)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "column", "expected"),
     [(word, column, cells[at]) for word, cells in MATRIX.items() for at, column in enumerate(CELLS)],
 )
@@ -240,7 +241,7 @@ def test_the_matrix(word: str, column: str, expected: str) -> None:
     assert ("ContradictoryVerdict" in codes(verdict)) is conflict
 
 
-@pytest.mark.parametrize(("word", "column"), [(word, column) for word in MATRIX for column in CELLS])
+@each_row(("word", "column"), [(word, column) for word in MATRIX for column in CELLS])
 def test_a_request_for_review_beats_every_cell(word: str, column: str) -> None:
     verdict = routed(cell(word, column, needs_review=True, review_reason="low_confidence"))
 
@@ -389,7 +390,7 @@ ATTEMPTS = tuple(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("selection", "seen", "sub", "phase"),
     [
         pytest.param(reply(), {"root_verified": False}, "RcaIncomplete", DONE, id="N7"),
@@ -480,7 +481,7 @@ def test_the_exact_warnings() -> None:
 # --- review reasons (resources, 4.4) -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "reason", "number"),
     [
         ("workflow_not_found", "WorkflowNotFound", 6),
@@ -502,7 +503,7 @@ def test_a_review_reason_takes_its_row(word: str, reason: str, number: int) -> N
     assert (str(found), str(sub), NUMBERS[outcome]) == (reason, reason, number)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         ("Workflow x NOT FOUND", "WorkflowNotFound"),
@@ -526,7 +527,7 @@ def test_a_flag_without_a_reason_is_read_from_the_warnings(text: str, reason: st
 # --- messages and conditions -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdict", "message"),
     [
         (routed(reply("", 0.9)), "Investigation complete, starting analysis"),

@@ -84,6 +84,7 @@ from inquest.core.reporting.conditions import condition_values
 from inquest.core.reporting.status import replies_of
 from tests.core import cases
 from tests.core.cases import World, view
+from tests.support.tables import each_row
 
 MODEL = {"model": "m-1"}
 
@@ -407,8 +408,8 @@ FROZEN: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("case", FROZEN.values(), ids=FROZEN.keys())
-@pytest.mark.parametrize("seconds", [60, 3600], ids=["soon", "late"])
+@each_row("case", FROZEN.values(), ids=FROZEN.keys())
+@each_row("seconds", [60, 3600], ids=["soon", "late"])
 def test_nothing_begins_while_the_kill_switch_is_on(case: Case, seconds: int) -> None:
     seen = view(seconds, frozen="effects are frozen by the window nights")
 
@@ -433,7 +434,7 @@ def test_a_signal_that_is_resolved_while_it_waits_begins_nothing() -> None:
 OPEN = tuple(phase for phase in Phase if phase not in TERMINAL_PHASES)
 
 
-@pytest.mark.parametrize("phase", OPEN)
+@each_row("phase", OPEN)
 def test_a_person_stops_a_case_in_any_phase(phase: Phase) -> None:
     case = World().run(view(cancelled=True), cases.reached(phase))
 
@@ -886,7 +887,7 @@ DUE: dict[str, tuple[Phase, UndoWhen, ObservedExecution, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("phase", "when", "seen", "due"), DUE.values(), ids=DUE.keys())
+@each_row(("phase", "when", "seen", "due"), DUE.values(), ids=DUE.keys())
 def test_a_run_is_taken_back_where_its_workflow_says_so(
     phase: Phase, when: UndoWhen, seen: ObservedExecution, due: bool
 ) -> None:
@@ -928,8 +929,8 @@ LEFT: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("more", "said"), LEFT.values(), ids=LEFT.keys())
-@pytest.mark.parametrize("phase", [Phase.EXECUTING, Phase.VERIFYING])
+@each_row(("more", "said"), LEFT.values(), ids=LEFT.keys())
+@each_row("phase", [Phase.EXECUTING, Phase.VERIFYING])
 def test_what_cannot_be_taken_back_is_for_a_person(phase: Phase, more: dict[str, Any], said: str) -> None:
     seen = HALF_WAY if phase is Phase.EXECUTING else ineffective()
     when = UndoWhen.ON_FAILURE if phase is Phase.EXECUTING else UndoWhen.ON_INEFFECTIVE

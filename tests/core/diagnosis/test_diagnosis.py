@@ -41,6 +41,7 @@ from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_wit
 from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict
 from tests.core.cases import finding_of
 from tests.core.diagnosis.detectors.support import snapshot_of
+from tests.support.tables import each_row
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 API = TargetRef(kind="Deployment", name="api", namespace="shop", api_version="apps/v1")
@@ -209,7 +210,7 @@ def checked_of(good: int, bad: int, role: str = "contributing") -> CheckedClaims
     return check_claims([claim(GOOD)] * good + [claim(BAD, role=role)] * bad, EVIDENCE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "checked", "contradicted", "overall"),
     [
         pytest.param(0.98, checked_of(1, 3), False, 0.625, id="one of four supported"),
@@ -245,7 +246,7 @@ def test_checks_only_ever_lower_the_confidence(
     assert 0 <= overall <= model
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("findings", "category", "against"),
     [
         ([finding_of("ConfigMapMissing")], "OOMKilled", "ConfigMapMissing"),

@@ -13,6 +13,7 @@ from inquest.core.diagnosis.question import speaks_of_measures, speaks_of_reques
 from inquest.core.evidence.evidence import Health
 from inquest.core.evidence.snapshot import Snapshot
 from tests.core.diagnosis.detectors.support import snapshot_of
+from tests.support.tables import each_row
 
 Found = dict[str, Any]
 
@@ -70,7 +71,7 @@ SPOKEN: dict[str, tuple[list[str], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("lines", "well"), SPOKEN.values(), ids=SPOKEN.keys())
+@each_row(("lines", "well"), SPOKEN.values(), ids=SPOKEN.keys())
 def test_a_target_whose_newest_words_are_errors_is_not_called_healthy(lines: list[str], well: bool) -> None:
     snapshot = seen(**said(*lines))
 
@@ -112,7 +113,7 @@ WAYS: dict[str, tuple[list[Found], dict[str, Any], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("objects", "rest", "well"), WAYS.values(), ids=WAYS.keys())
+@each_row(("objects", "rest", "well"), WAYS.values(), ids=WAYS.keys())
 def test_failing_requests_are_not_over_while_their_way_is_unknown_or_ill(
     objects: list[Found], rest: dict[str, Any], well: bool
 ) -> None:
@@ -165,7 +166,7 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize(("message", "expected"), REQUESTS.items(), ids=list(REQUESTS))
+@each_row(("message", "expected"), REQUESTS.items(), ids=list(REQUESTS))
 def test_a_signal_speaks_of_requests_by_its_words(message: str, expected: bool) -> None:
     target = {"apiVersion": "v1", "kind": "Service", "name": "web", "namespace": "shop"}
     content = {"name": "Alert", "severity": "high", "source": {"type": "Alertmanager", "name": "a"}, "target": target}
@@ -183,7 +184,7 @@ MEASURES = {
 }
 
 
-@pytest.mark.parametrize(("message", "expected"), MEASURES.items(), ids=list(MEASURES))
+@each_row(("message", "expected"), MEASURES.items(), ids=list(MEASURES))
 def test_a_signal_speaks_of_figures_by_its_words(message: str, expected: tuple[bool, bool]) -> None:
     target = {"apiVersion": "v1", "kind": "Service", "name": "web", "namespace": "shop"}
     content = {"name": "Alert", "severity": "high", "source": {"type": "Alertmanager", "name": "a"}, "target": target}
@@ -229,7 +230,7 @@ UNMET: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("case", "told"), UNMET.values(), ids=UNMET.keys())
+@each_row(("case", "told"), UNMET.values(), ids=UNMET.keys())
 def test_what_is_asked_for_and_not_there_is_a_doubt(case: dict[str, Any], told: str) -> None:
     found = doubts_of(snapshot_of(case))
 

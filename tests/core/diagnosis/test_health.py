@@ -12,6 +12,7 @@ from inquest.core.diagnosis.health import concerned_pods, flags_of, health_of
 from inquest.core.diagnosis.target_state import describe_settling
 from inquest.core.evidence.evidence import Health
 from tests.core.diagnosis.detectors.support import snapshot_of
+from tests.support.tables import each_row
 
 Pod = dict[str, Any]
 
@@ -226,7 +227,7 @@ BESIDE = ["witness log a app shop", "ingresses shop", "config map ConfigMap/x sh
 RESTS_ON = ["log a app shop", "node Node/x", "services shop", "claims shop", "get Deployment/api"]
 
 
-@pytest.mark.parametrize(("gap", "well"), [*((gap, True) for gap in BESIDE), *((gap, False) for gap in RESTS_ON)])
+@each_row(("gap", "well"), [*((gap, True) for gap in BESIDE), *((gap, False) for gap in RESTS_ON)])
 def test_health_rests_on_the_reads_about_the_target(gap: str, well: bool) -> None:
     snapshot = snapshot_of({"objects": [TARGET, *THREE], "gaps": [gap]})
 
@@ -288,7 +289,7 @@ def ours(found: Pod) -> Pod:
     return {**found, "metadata": {**found["metadata"], "ownerReferences": owner}}
 
 
-@pytest.mark.parametrize(("found", "expected"), SURROUNDINGS.values(), ids=SURROUNDINGS.keys())
+@each_row(("found", "expected"), SURROUNDINGS.values(), ids=SURROUNDINGS.keys())
 def test_surroundings_are_issues_too(found: Pod, expected: str) -> None:
     issues = flags_of(snapshot_of({"objects": [TARGET, needy(), ours(found)]})).issues
 
@@ -298,14 +299,14 @@ def test_surroundings_are_issues_too(found: Pod, expected: str) -> None:
 NEIGHBOURS = {sentence: found for sentence, (found, said) in SURROUNDINGS.items() if said and "quota" not in sentence}
 
 
-@pytest.mark.parametrize("found", NEIGHBOURS.values(), ids=NEIGHBOURS.keys())
+@each_row("found", NEIGHBOURS.values(), ids=NEIGHBOURS.keys())
 def test_the_illness_of_a_neighbour_is_not_the_targets(found: Pod) -> None:
     stranger = {**found, "spec": {key: value for key, value in found["spec"].items() if key != "scaleTargetRef"}}
 
     assert flags_of(snapshot_of({"objects": [TARGET, *THREE, stranger]})).issues == ()
 
 
-@pytest.mark.parametrize("found", NEIGHBOURS.values(), ids=NEIGHBOURS.keys())
+@each_row("found", NEIGHBOURS.values(), ids=NEIGHBOURS.keys())
 def test_whatever_ails_in_a_namespace_ails_the_namespace(found: Pod) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
 
@@ -365,8 +366,8 @@ def test_a_node_that_is_not_there_is_an_issue() -> None:
 LEAVING = {"2026-11-22T09:00:00Z": 1, "2026-11-22T09:59:50Z": 0}
 
 
-@pytest.mark.parametrize(("at", "count"), LEAVING.items(), ids=["an hour ago", "a moment ago"])
-@pytest.mark.parametrize("kind", ["Namespace", "PersistentVolumeClaim", "Tenant"])
+@each_row(("at", "count"), LEAVING.items(), ids=["an hour ago", "a moment ago"])
+@each_row("kind", ["Namespace", "PersistentVolumeClaim", "Tenant"])
 def test_a_target_that_does_not_go_is_an_issue(kind: str, at: str, count: int) -> None:
     metadata = {"name": "shop", "deletionTimestamp": at, **({} if kind == "Namespace" else {"namespace": "shop"})}
     going = {"apiVersion": "v1", "kind": kind, "metadata": metadata, "status": {"phase": "Bound"}}
@@ -408,7 +409,7 @@ TARGETS: dict[str, list[Pod]] = {
 ELSEWHERE = {"name": "stranger", "namespace": "elsewhere", "labels": {"app": "api"}}
 
 
-@pytest.mark.parametrize("objects", TARGETS.values(), ids=TARGETS.keys())
+@each_row("objects", TARGETS.values(), ids=TARGETS.keys())
 def test_a_target_is_about_the_pods_that_it_selects_runs_or_holds(objects: list[Pod]) -> None:
     mine = needy(serviceAccountName="x", containers=[{"envFrom": [{"configMapRef": {"name": "x"}}]}])
     stranger = {**pod(waiting("CrashLoopBackOff"), owner="Job"), "metadata": ELSEWHERE, "spec": {"nodeName": "y"}}
@@ -421,7 +422,7 @@ def test_a_target_is_about_the_pods_that_it_selects_runs_or_holds(objects: list[
 QUANTITIES = {"1": 1.0, "100m": 0.1, "64Mi": 64 * 2**20, "1.5Gi": 1.5 * 2**30, "2k": 2000.0, "1e3": 1000.0, "x": None}
 
 
-@pytest.mark.parametrize(("text", "expected"), QUANTITIES.items(), ids=QUANTITIES.keys())
+@each_row(("text", "expected"), QUANTITIES.items(), ids=QUANTITIES.keys())
 def test_quantities(text: str, expected: float | None) -> None:
     assert expected == parse_quantity(text)
 
@@ -565,7 +566,7 @@ SETTLING: dict[str, tuple[list[Pod], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("objects", "expected"), SETTLING.values(), ids=list(SETTLING))
+@each_row(("objects", "expected"), SETTLING.values(), ids=list(SETTLING))
 def test_a_change_that_is_on_its_way_is_named(objects: list[Pod], expected: bool) -> None:
     assert bool(describe_settling(snapshot_of({"objects": objects}))) is expected
 

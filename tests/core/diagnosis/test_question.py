@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from inquest.api.refs import TargetRef
 from inquest.api.signal import SignalContent, Source
 from inquest.core.diagnosis.question import names_in
+from tests.support.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "names", "no_names"),
     [
         ("Deployment shop/checkout has 0 of 2 replicas", {"checkout"}, {"Deployment"}),

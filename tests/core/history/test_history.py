@@ -26,6 +26,7 @@ from inquest.core.history.history import (
 )
 from inquest.core.history.warnings import history_warnings
 from inquest.core.llm.prompts.history import history_section
+from tests.support.tables import each_row
 
 
 def row(*ids: str) -> pytest.MarkDecorator:
@@ -106,7 +107,7 @@ BLOCKS: dict[str, tuple[History, str]] = {
 }
 
 
-@pytest.mark.parametrize(("found", "reason"), BLOCKS.values(), ids=BLOCKS.keys())
+@each_row(("found", "reason"), BLOCKS.values(), ids=BLOCKS.keys())
 def test_a_guard_holds_until_the_newest_is_four_hours_old(found: History, reason: str) -> None:
     block = chain_block(found, HASH, NOW)
 

@@ -21,6 +21,7 @@ from inquest.core.llm.planning.tools import (
     topic_of,
 )
 from tests.core.llm.conftest import row
+from tests.support.tables import each_row
 
 
 def tools(*names: str, about: str = "") -> tuple[ToolSchema, ...]:
@@ -117,7 +118,7 @@ def test_what_is_known_already_comes_later() -> None:
     assert plan.names.index("kubectl_get") < plan.names.index("kubectl_describe")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "topic"),
     [
         ("KubeContainerOOMKilled memory", "memory, CPU, throttling"),

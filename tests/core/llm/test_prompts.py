@@ -30,6 +30,7 @@ from inquest.core.llm.prompts.rca import (
 )
 from inquest.core.signals.incident import IncidentWindow
 from tests.core.cases import finding_of
+from tests.support.tables import each_row
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 API = TargetRef(kind="Deployment", name="api", namespace="shop", api_version="apps/v1")
@@ -98,7 +99,7 @@ def test_the_prefix_is_long_enough_for_endpoints_to_cache_it() -> None:
 # --- which parts there are ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("heading", [name for name in HEADINGS if name not in ("Incident", "Technical")])
+@each_row("heading", [name for name in HEADINGS if name not in ("Incident", "Technical")])
 def test_empty_sections_vanish_with_their_heading(heading: str) -> None:
     assert f"## {heading}" not in system_prompt(CONTEXT)
     assert f"## {heading}" in system_prompt(FULL)
@@ -121,7 +122,7 @@ SWITCHES: dict[str, dict[str, Any]] = {
 SHOWN = {"plan": PLAN, "playbooks": "### OOMKilled", "sufficiency": "prefer it", "history": "nothing helped"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "off",
     [names for count in range(5) for names in combinations(SWITCHES, count)],
     ids=lambda names: "-".join(names) or "all on",

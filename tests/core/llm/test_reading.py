@@ -32,6 +32,7 @@ from inquest.core.llm.reply.reading import (
 )
 from inquest.core.llm.reply.schemas import SUBMIT_NO_WORKFLOW, SUBMIT_RESULT, SUBMIT_TOOLS, SUBMIT_WITH_WORKFLOW
 from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict, SelectionVerdict, StreamVerdict, WorkflowChoice
+from tests.support.tables import each_row
 
 RCA = Invocation.RCA
 SELECTION = Invocation.SELECTION
@@ -227,7 +228,7 @@ def test_what_the_vectors_say_about_single_fields() -> None:
 # --- where a verdict can stand -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("invocation", "calls", "text", "summary"),
     [
         pytest.param(
@@ -312,7 +313,7 @@ def test_words_for_people_hide_nothing_and_what_is_looked_up_stays_as_it_was() -
 # --- candidates --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "summary"),
     [
         pytest.param('\ufeff  {"rca_summary": "s"}', "s", id="byte order mark"),
@@ -343,7 +344,7 @@ def test_a_summary_is_found(text: str, summary: str) -> None:
     assert rca(text).summary == summary
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         pytest.param('```json\n[{"rca_summary":"a"},{"rca_summary":"b"}]\n```', id="two verdicts in a fence"),
@@ -363,7 +364,7 @@ def test_a_header_inside_a_fence_is_no_section() -> None:
     assert not read_verdict(RCA, said('```\n# root_cause_analysis\n"{}"\n```')).usable
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["`" * 300_000, '{"\\"' * 100_000, '{"' * 200_000, "\\" * 400_000, "# confidence\n" * 30_000, '"\\"' * 100_000],
 )
@@ -375,7 +376,7 @@ def test_hostile_text_costs_little(text: str) -> None:
 # --- fields ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "figure"),
     [(0, 0.0), (1, 1.0), (0.5, 0.5), (" 0.5 ", 0.5), (".5", 0.5), ("1e-1", 0.1), ("92%", 0.92), ("100 %", 1.0)],
 )
@@ -383,7 +384,7 @@ def test_a_confidence_is_taken(raw: Any, figure: float) -> None:
     assert rca(json.dumps({"rca_summary": "s", "confidence": raw})).confidence == pytest.approx(figure)
 
 
-@pytest.mark.parametrize("raw", [1.5, 95, -0.5, "high", "NaN", "Inf", "95", "150%", True, [0.5], {"a": 1}, "", "1e999"])
+@each_row("raw", [1.5, 95, -0.5, "high", "NaN", "Inf", "95", "150%", True, [0.5], {"a": 1}, "", "1e999"])
 def test_a_confidence_is_never_guessed(raw: Any) -> None:
     reading = read_verdict(RCA, said(json.dumps({"rca_summary": "s", "confidence": raw})))
 
@@ -392,7 +393,7 @@ def test_a_confidence_is_never_guessed(raw: Any) -> None:
     assert bad_values(reading) == ("confidence",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "word"),
     [
         ("RESOLVED", "problem_resolved"),
@@ -408,7 +409,7 @@ def test_an_outcome_word_in_any_spelling(raw: Any, word: str) -> None:
     assert rca(json.dumps({"rca_summary": "s", "investigation_outcome": raw})).outcome == word
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "factors", "bad"),
     [
         (["a", " ", "b "], ("a", "b"), False),
@@ -430,7 +431,7 @@ def test_lists_of_texts(raw: Any, factors: tuple[str, ...], bad: bool) -> None:
     assert bool(bad_values(reading)) is bad
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "target", "bad"),
     [
         ({"kind": "deployment", "name": "api"}, TargetRef(kind="Deployment", name="api"), False),
@@ -498,7 +499,7 @@ def test_a_reason_that_says_nothing_is_no_request(word: str) -> None:
 # --- validation and correction -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "paths"),
     [
         ('{"rca_summary": "s", "actionable": true, "investigation_outcome": "not_actionable"}', ["actionable"]),

@@ -13,6 +13,7 @@ from inquest.api.signal import Urgency
 from inquest.core.llm import recommendation
 from inquest.core.llm.messages import ModelReply, Usage
 from inquest.core.llm.recommendation import ActionWords, Advice, AdvicePlace, CaseSoFar, question_of
+from tests.support.tables import each_row
 
 ACTIONS = ("RestartDeployment", "CleanupNode", "RollbackDeployment")
 API = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")
@@ -167,7 +168,7 @@ def test_two_nodes_with_a_disk_in_one_band_are_one_topic(row: str) -> None:
     assert topic("disk 91% full", NODE, NODE) != topic("disk 97% full", NODE, NODE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("Pod api-7d9f-x2z of api in shop", "pod <name> of <name> in <ns>"),
@@ -221,7 +222,7 @@ def test_orders_in_a_signal_stand_between_boundaries() -> None:
 # --- what code decides ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("action", "place", "stays"),
     [
         ("RestartDeployment", AdvicePlace(POD, API), True),

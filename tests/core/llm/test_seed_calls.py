@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from inquest.core.llm.messages import ToolResult
 from inquest.core.llm.planning.seed_calls import READ, add_seed_answer, expression_of, mark_unasked, seed_call
 from inquest.core.signals.incident import IncidentWindow
 from tests.core import cases, talk
+from tests.support.tables import each_row
 
 AT = datetime(2026, 11, 22, 10, tzinfo=UTC)
 WINDOW = IncidentWindow(AT.replace(hour=8), AT, 1.0)
@@ -28,7 +28,7 @@ def signal(url: str | None) -> Any:
     return cases.spec(source=source).signal
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "expression"),
     [
         (LINK, "rate(errors_total[5m]) > 1"),

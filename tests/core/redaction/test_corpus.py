@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-import pytest
-
 from inquest.core.redaction.mask import MARK, WITHHELD
 from inquest.core.redaction.redactor import Redactor
 from tests.core.redaction.corpus import (
@@ -20,6 +18,7 @@ from tests.core.redaction.corpus import (
     drawn_negatives,
     part_of,
 )
+from tests.support.tables import each_row
 
 REDACTOR = Redactor()
 POSITIVES = {
@@ -42,7 +41,7 @@ def is_json(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("found", POSITIVES.values(), ids=POSITIVES.keys())
+@each_row("found", POSITIVES.values(), ids=POSITIVES.keys())
 def test_a_secret_is_gone(found: Positive) -> None:
     text = redacted(found.text)
 
@@ -52,8 +51,8 @@ def test_a_secret_is_gone(found: Positive) -> None:
     assert is_json(text) >= is_json(found.text)
 
 
-@pytest.mark.parametrize("carrier", CARRIERS.values(), ids=CARRIERS.keys())
-@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS.keys())
+@each_row("carrier", CARRIERS.values(), ids=CARRIERS.keys())
+@each_row("token", TOKENS.values(), ids=TOKENS.keys())
 def test_a_token_of_known_form_is_gone_from_every_carrier(token: str, carrier: Callable[[str], str]) -> None:
     before = carrier(token)
 
@@ -65,7 +64,7 @@ def test_a_token_of_known_form_is_gone_from_every_carrier(token: str, carrier: C
     assert is_json(text) >= is_json(before)
 
 
-@pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS.keys())
+@each_row("text", HARMLESS.values(), ids=HARMLESS.keys())
 def test_what_only_looks_like_a_secret_stays_byte_for_byte(text: str) -> None:
     assert text == redacted(text)
 

@@ -6,11 +6,10 @@ import json
 import sys
 from typing import Any
 
-import pytest
-
 from inquest.core.redaction.mask import MARK, WITHHELD
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.text import filter_text, make_visible, shorten
+from tests.support.tables import each_row
 
 REDACTOR = Redactor()
 S = "hunter" + "2Zq"
@@ -105,7 +104,7 @@ def is_bare(text: str) -> bool:
     return not any(secret in text or secret in text.lower() for secret in (S, TOKEN, hexadecimal))
 
 
-@pytest.mark.parametrize("text", [*HIDDEN.values(), *TOLD.values()], ids=[*HIDDEN, *TOLD])
+@each_row("text", [*HIDDEN.values(), *TOLD.values()], ids=[*HIDDEN, *TOLD])
 def test_a_secret_is_gone_from_the_text_and_from_all_that_is_made_of_it(text: str) -> None:
     found = redacted(text)
 
@@ -117,7 +116,7 @@ def test_a_secret_is_gone_from_the_text_and_from_all_that_is_made_of_it(text: st
     assert MARK in str(REDACTOR.strings({"log": [text]}).value)
 
 
-@pytest.mark.parametrize("text", PLAIN.values(), ids=PLAIN)
+@each_row("text", PLAIN.values(), ids=PLAIN)
 def test_a_text_that_hides_nothing_stays_as_it_is(text: str) -> None:
     assert redacted(text) == text
     assert REDACTOR.data({"log": text}).value == {"log": text}
@@ -131,7 +130,7 @@ def test_colours_without_end_are_withheld() -> None:
     assert redacted("pass" + "\x1b[" * 9 + "0m" * 9 + f"word={S}") == WITHHELD
 
 
-@pytest.mark.parametrize(
+@each_row(
     "scrap",
     ["\x1b[", "\x1b", "\b", "a\b", "&#1", "\\u00", "%7", "&a ", ": *a &a b\n", "password '", "identified by ", "- x\n",
      "form-data; name=\"a\"\n\n", "<a><![CDATA[", "password[", "passwords:\n- ", "\u0332", "PASSWORD('", "sess;"],

@@ -8,6 +8,7 @@ import pytest
 
 from inquest.core.redaction.mask import MARK
 from inquest.core.redaction.redactor import CleanTexts, Redactor
+from tests.support.tables import each_row
 
 SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 LEAST = {20: 0.8, 24: 0.85, 32: 0.93, 40: 0.95}
@@ -41,7 +42,7 @@ def test_most_tokens_are_taken_out_of_what_is_published(length: int, least: floa
     assert sum(MARK in one for one in shown) >= least * len(tokens)
 
 
-@pytest.mark.parametrize("text", NO_TOKENS)
+@each_row("text", NO_TOKENS)
 def test_a_name_a_digest_and_a_path_are_published_as_they_are(text: str) -> None:
     assert Redactor().published(f"Deployment {text} is not ready").value == f"Deployment {text} is not ready"
 

@@ -20,6 +20,7 @@ import inquest
 from inquest.core.redaction.keys import is_sensitive
 from inquest.core.redaction.mask import MARK, WITHHELD
 from inquest.core.redaction.redactor import MAX_CHARACTERS, Redactor
+from tests.support.tables import each_row
 
 REDACTOR = Redactor()
 
@@ -165,7 +166,7 @@ def test_json_stays_json(text: str) -> None:
 PRIVATE_KEYS = ("PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "DSA PRIVATE KEY", "OPENSSH PRIVATE KEY")
 
 
-@pytest.mark.parametrize("kind", [*PRIVATE_KEYS, "ENCRYPTED PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
+@each_row("kind", [*PRIVATE_KEYS, "ENCRYPTED PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
 def test_private_keys_of_every_flavour_become_one_marker(kind: str) -> None:
     assert f"before {MARK} after" == redacted(f"before {pem(kind)} after")
 
@@ -195,7 +196,7 @@ def test_an_object_keeps_its_names_and_loses_its_values() -> None:
     assert applied == {"kind": "Secret", "stringData": {"pw": MARK}, "metadata": {"name": "db"}}
 
 
-@pytest.mark.parametrize("carrier", ["yaml", "list", "documents", "json", "indented", "broken yaml", "embedded"])
+@each_row("carrier", ["yaml", "list", "documents", "json", "indented", "broken yaml", "embedded"])
 def test_a_secret_is_found_in_every_carrier(carrier: str) -> None:
     plain = yaml.safe_dump(SECRET)
     texts = {
@@ -276,7 +277,7 @@ def test_a_compressed_text_with_a_secret_goes() -> None:
 KNOWN = 'own-"model"/key value'
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         f"error: {KNOWN} refused",
@@ -341,7 +342,7 @@ ORDINARY = """
 KEYS = {**dict.fromkeys(SENSITIVE.split(), True), **dict.fromkeys(ORDINARY.split(), False)}
 
 
-@pytest.mark.parametrize(("key", "expected"), KEYS.items(), ids=KEYS.keys())
+@each_row(("key", "expected"), KEYS.items(), ids=KEYS.keys())
 def test_which_keys_are_sensitive(key: str, expected: bool) -> None:
     assert expected == is_sensitive(key)
 

@@ -12,6 +12,7 @@ import yaml
 from inquest.core.redaction import documents, encoded, keyvalues, mask
 from inquest.core.redaction.mask import WITHHELD
 from inquest.core.redaction.redactor import Redactor
+from tests.support.tables import each_row
 
 SHAPES: Final[dict[str, list[str]]] = yaml.safe_load(Path(__file__).with_name("shapes.yaml").read_text())
 NOT_FOUND, ALIKE = "not found", "looks alike"
@@ -48,7 +49,7 @@ def test_nearly_every_secret_of_each_kind_is_found() -> None:
     assert {kind: share for kind, share in shares.items() if share < 0.95} == {}
 
 
-@pytest.mark.parametrize("text", every(*(kind for kind in SHAPES if kind not in (NOT_FOUND, ALIKE))))
+@each_row("text", every(*(kind for kind in SHAPES if kind not in (NOT_FOUND, ALIKE))))
 def test_what_was_redacted_stays_as_it_is(text: str) -> None:
     shown = REDACTOR.text(filled(text)).value
 
@@ -78,6 +79,6 @@ def test_what_is_said_not_to_be_found_is_not(text: str) -> None:
     assert not is_found(text), "take it into its kind"
 
 
-@pytest.mark.parametrize("text", every(ALIKE))
+@each_row("text", every(ALIKE))
 def test_what_only_looks_like_one_stays(text: str) -> None:
     assert REDACTOR.text(text).value == text

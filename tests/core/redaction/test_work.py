@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import pytest
-
 from benchmarks.redaction import HOSTILE
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.text import PIECE
+from tests.support.tables import each_row
 
 SECRET = "hunter" + "2Zq"
 
@@ -35,7 +34,7 @@ def work(text: str) -> int:
     return done
 
 
-@pytest.mark.parametrize("scrap", HOSTILE, ids=repr)
+@each_row("scrap", HOSTILE, ids=repr)
 def test_four_times_the_text_is_four_times_the_work(scrap: str) -> None:
     short, long = (work(scrap * (size // len(scrap))) for size in (SIZE, 4 * SIZE))
 
@@ -55,8 +54,8 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("text", EDGES.values(), ids=EDGES.keys())
-@pytest.mark.parametrize("shift", range(0, 14, 3))
+@each_row("text", EDGES.values(), ids=EDGES.keys())
+@each_row("shift", range(0, 14, 3))
 def test_what_lies_over_the_edge_of_a_piece_is_found(text: str, shift: int) -> None:
     shown = Redactor().text("." * shift + text).value
 

@@ -20,6 +20,7 @@ from inquest.core.remediation.effect_metrics import (
 )
 from inquest.core.remediation.effectiveness import improvement, is_custom
 from inquest.settings.cases import EffectivenessQueries
+from tests.support.tables import each_row
 
 STARTED = datetime(2026, 5, 13, 12, tzinfo=UTC)
 ENDED = STARTED + timedelta(minutes=1)
@@ -41,7 +42,7 @@ PODS: dict[str, tuple[str, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "pod", "ours"), PODS.values(), ids=PODS.keys())
+@each_row(("kind", "pod", "ours"), PODS.values(), ids=PODS.keys())
 def test_whose_pods_are_measured(kind: str, pod: str, ours: bool) -> None:
     assert (re.fullmatch(pods_of(target(kind)), pod) is not None) is ours
 
@@ -78,7 +79,7 @@ ANSWERS: dict[str, tuple[Any, tuple[float | None, float | None]]] = {
 }
 
 
-@pytest.mark.parametrize(("data", "expected"), ANSWERS.values(), ids=ANSWERS.keys())
+@each_row(("data", "expected"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_a_figure_has_two_halves_or_none(data: Any, expected: tuple[float | None, float | None]) -> None:
     found = metric_change(CPU, data, started=STARTED, ended=ENDED)
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from inquest.core.remediation.freeze import FreezeWindow, OpenWindow, open_windows, schedule_fault
 from inquest.settings.settings import Settings
+from tests.support.tables import each_row
 
 BERLIN = ZoneInfo("Europe/Berlin")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kolkata")
@@ -144,9 +145,7 @@ def test_a_window_holds_targets_of_its_namespaces(namespace: str, names: list[st
     assert open_windows([weekends()], namespace, now) == (OpenWindow("weekends", datetime(2026, 6, 8, 6, tzinfo=UTC)),)
 
 
-@pytest.mark.parametrize(
-    "schedule", ["", "0 18 * *", "0 0 18 * * FRI", "61 * * * *", "0 18 * * FREITAG", "@daily", "0 0 31 2 *"]
-)
+@each_row("schedule", ["", "0 18 * *", "0 0 18 * * FRI", "61 * * * *", "0 18 * * FREITAG", "@daily", "0 0 31 2 *"])
 def test_a_schedule_that_nothing_can_follow_is_refused(schedule: str) -> None:
     assert schedule_fault(schedule)
     assert schedule_fault("0 18 * * FRI") == ""
@@ -161,7 +160,7 @@ def test_windows_of_the_settings_are_those_of_the_story() -> None:
     assert [one.window() for one in chosen.freeze_windows] == [weekends("shop")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "said"),
     [
         ({"schedule": "now and then"}, "five fields"),

@@ -38,6 +38,7 @@ from inquest.core.remediation.policy import (
     policy_document,
     read_ruling,
 )
+from tests.support.tables import each_row
 
 
 def row(*ids: str) -> pytest.MarkDecorator:
@@ -81,7 +82,7 @@ CLEAR: dict[str, tuple[dict[str, Any], RulingDecision, str]] = {
 }
 
 
-@pytest.mark.parametrize(("value", "decision", "reason"), CLEAR.values(), ids=CLEAR.keys())
+@each_row(("value", "decision", "reason"), CLEAR.values(), ids=CLEAR.keys())
 def test_a_clear_answer(value: dict[str, Any], decision: RulingDecision, reason: str) -> None:
     found = ruled(value)
 

@@ -80,6 +80,7 @@ from inquest.core.remediation.proposal import (
     find_drift,
 )
 from inquest.core.selection.parameters import bind_parameters, parameter_text
+from tests.support.tables import each_row
 
 
 def row(*ids: str) -> pytest.MarkDecorator:
@@ -170,7 +171,7 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize("other", OTHER.values(), ids=OTHER.keys())
+@each_row("other", OTHER.values(), ids=OTHER.keys())
 def test_the_digest_changes_with_everything_that_is_approved(other: Proposal) -> None:
     assert digest_of_proposal(other, POLICY_HASH) != digest_of_proposal(proposal(), POLICY_HASH)
 
@@ -302,7 +303,7 @@ SEPARATION: dict[str, tuple[dict[str, Any], str, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("spec", "requester", "expected"), SEPARATION.values(), ids=SEPARATION.keys())
+@each_row(("spec", "requester", "expected"), SEPARATION.values(), ids=SEPARATION.keys())
 def test_a_request_that_lets_who_asked_approve_is_not_taken_for_ours(
     spec: dict[str, Any], requester: str, expected: bool
 ) -> None:
@@ -553,7 +554,7 @@ REJECTIONS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("status", "proposed", "stands"), REJECTIONS.values(), ids=REJECTIONS.keys())
+@each_row(("status", "proposed", "stands"), REJECTIONS.values(), ids=REJECTIONS.keys())
 def test_a_rejection_stands_until_something_has_changed(
     status: dict[str, Any], proposed: dict[str, Any], stands: bool
 ) -> None:
@@ -787,15 +788,15 @@ def test_a_value_reaches_the_job_as_it_is() -> None:
     assert expand_parameters(value, {"TARGET_RESOURCE_NAME": "expanded"}) == "$(TARGET_RESOURCE_NAME)$$"
 
 
-@pytest.mark.parametrize("health", [None, 0.0, 0.25, 0.5, 2 / 3, 1.0])
-@pytest.mark.parametrize("ends", [(), ("app Error 3",), ("app - 1", "init-0 OOMKilled 137")])
+@each_row("health", [None, 0.0, 0.25, 0.5, 2 / 3, 1.0])
+@each_row("ends", [(), ("app Error 3",), ("app - 1", "init-0 OOMKilled 137")])
 def test_a_job_keeps_how_the_target_fared_before_it(health: float | None, ends: tuple[str, ...]) -> None:
     before = HealthBefore(health, ends)
 
     assert health_before(job_of(execution(), namespace="n", before=before)) == before
 
 
-@pytest.mark.parametrize("said", ["", "well", "-1", "2", "nan", "inf", "1e-3", "0.5.5"])
+@each_row("said", ["", "well", "-1", "2", "nan", "inf", "1e-3", "0.5.5"])
 def test_what_is_no_score_is_not_known(said: str) -> None:
     assert health_before({"metadata": {"annotations": {HEALTH_ANNOTATION: said}}}).score is None
 
@@ -1035,7 +1036,7 @@ UNDOS: dict[str, tuple[UndoWhen, bool, float | None, float | None, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("when", "failed", "before", "after", "due"), UNDOS.values(), ids=UNDOS.keys())
+@each_row(("when", "failed", "before", "after", "due"), UNDOS.values(), ids=UNDOS.keys())
 def test_when_an_undo_is_due(
     when: UndoWhen, failed: bool, before: float | None, after: float | None, due: bool
 ) -> None:

@@ -23,6 +23,7 @@ from inquest.datastorage.wire.audit_events import payload_faults
 from inquest.ports.datastorage import AuditEvent
 from tests.core import cases, talk
 from tests.core.reporting.test_status import ENDED, every_end
+from tests.support.tables import each_row
 
 RUN: dict[str, Any] = {
     "preSpecHash": cases.SHA,
@@ -255,7 +256,7 @@ ANSWERS: dict[str, tuple[Case, list[str], str]] = {
 }
 
 
-@pytest.mark.parametrize(("case", "expected", "reason"), ANSWERS.values(), ids=ANSWERS)
+@each_row(("case", "expected", "reason"), ANSWERS.values(), ids=ANSWERS)
 def test_what_became_of_a_request_is_on_record(case: Case, expected: list[str], reason: str) -> None:
     found = told(case)
 

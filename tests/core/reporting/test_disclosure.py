@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.journal import dump_fact
@@ -14,6 +12,7 @@ from inquest.core.evidence.evidence import Evidence, Gap, ObservedObject, Origin
 from inquest.core.evidence.snapshot import LogTail
 from inquest.core.reporting.disclosure import OF_CONCLUSIONS, asked_about, disclose_case, origins_of, withheld_pieces
 from tests.core import cases
+from tests.support.tables import each_row
 
 HOME = "inquest-system"
 """Where the sample Investigation stands."""
@@ -56,7 +55,7 @@ TOOLS = {
 }
 
 
-@pytest.mark.parametrize(("tool", "arguments", "expected"), TOOLS.values(), ids=TOOLS.keys())
+@each_row(("tool", "arguments", "expected"), TOOLS.values(), ids=TOOLS.keys())
 def test_where_a_piece_was_read_is_told_by_code_or_is_not_known(tool: str, arguments: Any, expected: Any) -> None:
     assert origins_of(cases.evidence(1, tool=tool, arguments=arguments)) == expected
 

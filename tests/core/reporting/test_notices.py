@@ -26,6 +26,7 @@ from inquest.core.reporting.signal_notices import duplicates_notice, held_key, h
 from inquest.core.signals.triage_input import TriageDecision
 from tests.core import cases
 from tests.core.reporting.test_status import ENDED
+from tests.support.tables import each_row
 
 SILENT = advance_case(cases.reached(Phase.AWAITING_APPROVAL), ApprovalEscalated(cases.AT))
 NOTICES: dict[str, tuple[Case, tuple[str, str] | None]] = {
@@ -64,9 +65,7 @@ REVIEWS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("reason", "priority"), [(word, priority) for priority, words in REVIEWS.items() for word in words.split()]
-)
+@each_row(("reason", "priority"), [(word, priority) for priority, words in REVIEWS.items() for word in words.split()])
 def test_a_review_is_as_urgent_as_its_reason(reason: str, priority: str) -> None:
     *before, closed = ENDED["no workflow"].facts
     assert isinstance(closed, Closed)
@@ -222,7 +221,7 @@ BLOCKS: dict[str, tuple[Signal, SignalPhase, str, tuple[str, str] | None]] = {
 }
 
 
-@pytest.mark.parametrize(("signal", "phase", "reason", "expected"), BLOCKS.values(), ids=BLOCKS.keys())
+@each_row(("signal", "phase", "reason", "expected"), BLOCKS.values(), ids=BLOCKS.keys())
 def test_a_signal_that_is_not_looked_at_is_told_by_its_row(
     signal: Signal, phase: SignalPhase, reason: str, expected: tuple[str, str] | None
 ) -> None:
@@ -245,8 +244,8 @@ def test_a_storm_is_one_message_in_an_hour_and_a_block_one_in_its_window() -> No
     assert key("a", "OutOfScope", UNTIL, 9) == key("a", "OutOfScope", later, 10) != key("b", "OutOfScope", UNTIL, 9)
 
 
-@pytest.mark.parametrize("grouped", [True, False])
-@pytest.mark.parametrize("reason", ["OutOfScope", "ManualReviewPending", "RateLimited", "Cooldown", "IneffectiveChain"])
+@each_row("grouped", [True, False])
+@each_row("reason", ["OutOfScope", "ManualReviewPending", "RateLimited", "Cooldown", "IneffectiveChain"])
 def test_what_names_a_notice_comes_back_from_a_status_as_it_was(reason: str, grouped: bool) -> None:
     """Random parts look like a secret next to the wrong letters."""
     redactor = Redactor()
@@ -258,7 +257,7 @@ def test_what_names_a_notice_comes_back_from_a_status_as_it_was(reason: str, gro
         assert redactor.strings({"notices": [{"key": key}]}).value == {"notices": [{"key": key}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "reached"),
     [
         (1, 2, None),

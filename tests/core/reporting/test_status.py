@@ -60,6 +60,7 @@ from inquest.core.reporting.status_budget import status_size, trim_status
 from inquest.core.reporting.transcript import NO_TOOLS
 from inquest.core.text import make_visible
 from tests.core import cases
+from tests.support.tables import each_row
 
 OPEN = tuple(phase for phase in Phase if phase not in TERMINAL_PHASES)
 LATER = cases.AT + timedelta(hours=1)
@@ -158,7 +159,7 @@ def _from_outside() -> Iterator[tuple[str, Case]]:
 ENDED: Mapping[str, Case] = dict(
     pair for pairs in (_nine(), _rulings(), _decisions(), _runs(), _from_outside()) for pair in pairs
 )
-every_end = pytest.mark.parametrize("case", ENDED.values(), ids=ENDED.keys())
+every_end = each_row("case", ENDED.values(), ids=ENDED.keys())
 
 
 @every_end
@@ -224,7 +225,7 @@ def test_telling_of_an_end_never_fails(case: Case) -> None:
 # --- stages -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("phase", OPEN)
+@each_row("phase", OPEN)
 def test_an_open_case_fits_into_the_status(phase: Phase) -> None:
     case = cases.reached(phase)
 

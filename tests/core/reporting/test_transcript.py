@@ -17,6 +17,7 @@ from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import status
 from inquest.core.reporting.transcript import CallOutcome, transcript_turns
 from tests.core import cases, talk
+from tests.support.tables import each_row
 
 CASE = talk.whole()
 
@@ -141,7 +142,7 @@ def test_the_plan_follows_its_calls() -> None:
     assert [entry.step for entry in found.progress] == [1, 2]
 
 
-@pytest.mark.parametrize("count", range(1, len(CASE.facts) + 1))
+@each_row("count", range(1, len(CASE.facts) + 1))
 def test_a_restart_changes_no_figure(count: int) -> None:
     before = fold_case(CASE.facts[:count])
 

@@ -51,6 +51,7 @@ from inquest.core.selection.selection import (
     unreadable_reply,
     validate_selection,
 )
+from tests.support.tables import each_row
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SHA = "sha256:" + "a" * 64
@@ -506,7 +507,7 @@ def test_every_rule_is_silent_without_facts() -> None:
     assert [rule.give({}) for rule in PARAMETER_RULES.values()] == [""] * len(PARAMETER_RULES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("facts", "limit"),
     [
         ({"memoryLimit": "128Mi"}, "256Mi"),
@@ -529,7 +530,7 @@ def test_memory_is_doubled_exactly_and_within_the_quota(facts: dict[str, str], l
     assert doubled_memory(facts) == limit
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("facts", "limit"),
     [
         ({"cpuLimit": "500m"}, "1"),
@@ -545,7 +546,7 @@ def test_cpu_is_doubled_within_the_quota(facts: dict[str, str], limit: str) -> N
     assert doubled_cpu(facts) == limit
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("facts", "replicas"),
     [
         ({"wantedReplicas": "3", "replicas": "0"}, "3"),
@@ -589,7 +590,7 @@ def test_an_autoscaler_at_its_maximum_may_run_more(facts: dict[str, str], maximu
     assert raised_maximum(facts) == maximum
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("facts", "hard", "used", "most"),
     [
         ({"memoryLimit": "128Mi"}, "1Gi", "256Mi", "768Mi"),
@@ -663,14 +664,14 @@ def test_under_git_ops_only_what_changes_the_source_is_taken() -> None:
     assert [reply.choice.workflow_id for reply in (reverted, taken) if reply.choice] == ["w-2", "w-3"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "amount"), [("1", 1000), ("250m", 250), ("0.5", 500), ("1k", 1000000), ("0.0001", None), ("1Gi", None)]
 )
 def test_amounts_of_cpu_are_read_exactly(text: str, amount: int | None) -> None:
     assert thousandths_from(text) == amount
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "size"),
     [
         ("1Ki", 1024),

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.refs import TargetRef
 from inquest.core.selection.parameter_rules import PARAMETER_RULES
 from inquest.core.selection.parameters import target_parameters
+from tests.support.tables import each_row
 
 CATALOGUE = Path(__file__).parents[3] / "catalogue"
 DOCUMENTS: list[dict[str, Any]] = [
@@ -25,7 +25,7 @@ WORKFLOWS = {
     if one["kind"] == "RemediationWorkflow"
 }
 TARGET_NAMES = set(target_parameters(TargetRef(kind="Deployment", name="a")))
-each = pytest.mark.parametrize("workflow", WORKFLOWS.values(), ids=WORKFLOWS.keys())
+each = each_row("workflow", WORKFLOWS.values(), ids=WORKFLOWS.keys())
 
 
 def of_kind(kind: str) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from inquest.core.signals.payload import (
     Told,
     fit_spec,
 )
+from tests.support.tables import each_row
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
@@ -141,7 +142,7 @@ def test_the_cluster_of_a_label_comes_before_the_setting() -> None:
 SEVERITIES = {"crit": "critical", "ERROR": "high", "Warn": "warning", "sev3": "medium", "p4": "low", "none": "unknown"}
 
 
-@pytest.mark.parametrize(("word", "expected"), SEVERITIES.items())
+@each_row(("word", "expected"), SEVERITIES.items())
 def test_the_word_of_the_source_becomes_a_severity_and_stays(word: str, expected: str) -> None:
     content = labelled(severity=word).content
 
@@ -212,7 +213,7 @@ TARGETS = {
 }
 
 
-@pytest.mark.parametrize(("labels", "expected"), TARGETS.values(), ids=TARGETS.keys())
+@each_row(("labels", "expected"), TARGETS.values(), ids=TARGETS.keys())
 def test_labels_name_the_target_by_the_first_rule_that_fits(labels: dict[str, str], expected: str) -> None:
     served = {**SERVED, "role": ServedKind("Role", True), "event": ServedKind("Event", True)}
 
@@ -290,7 +291,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize(("one", "field"), FAULTS.values(), ids=FAULTS.keys())
+@each_row(("one", "field"), FAULTS.values(), ids=FAULTS.keys())
 def test_an_alert_that_cannot_be_read_names_its_field_and_stops_no_other(one: object, field: str) -> None:
     refused, taken = read(one, alert())  # type: ignore[misc]
 
@@ -360,7 +361,7 @@ SPEC_FAULTS = {
 }
 
 
-@pytest.mark.parametrize(("found", "field"), SPEC_FAULTS.values(), ids=SPEC_FAULTS.keys())
+@each_row(("found", "field"), SPEC_FAULTS.values(), ids=SPEC_FAULTS.keys())
 def test_a_spec_that_cannot_be_read_names_its_field(found: object, field: str) -> None:
     (alone,), (listed,) = read_specs(found, AROUND), read_specs([found], AROUND)  # type: ignore[misc]
 

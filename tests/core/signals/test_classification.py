@@ -20,6 +20,7 @@ from inquest.core.signals.classification import (
     severity_from_word,
 )
 from inquest.core.signals.scope import fingerprint_of_signal, is_managed
+from tests.support.tables import each_row
 
 
 def row(*ids: str) -> pytest.MarkDecorator:
@@ -53,7 +54,7 @@ def test_a_severity_word_in_any_case(word: str, expected: str) -> None:
     assert severity_from_word(word) is Severity(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "expected"),
     [
         ("PRD", "Production"),
@@ -177,7 +178,7 @@ SOURCES: dict[str, tuple[SignalContent, LabelsAround, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("spec", "around", "expected", "source"), SOURCES.values(), ids=SOURCES.keys())
+@each_row(("spec", "around", "expected", "source"), SOURCES.values(), ids=SOURCES.keys())
 def test_who_says_the_environment(spec: SignalContent, around: LabelsAround, expected: str, source: str) -> None:
     context = classify_signal(spec, around).context
 
@@ -205,7 +206,7 @@ PRIORITIES = {
 }
 
 
-@pytest.mark.parametrize(("case", "expected"), PRIORITIES.items(), ids=lambda value: str(value))
+@each_row(("case", "expected"), PRIORITIES.items(), ids=lambda value: str(value))
 def test_the_priority_table(case: tuple[str, str], expected: str) -> None:
     assert priority_of(Environment(case[0]), Severity(case[1])) is Priority(expected)
 
@@ -243,7 +244,7 @@ RANKS = {
 """Labels of the namespace, which is in production where it says nothing else, and of the owner; and what holds."""
 
 
-@pytest.mark.parametrize(("namespace", "owner", "expected"), RANKS.values(), ids=RANKS.keys())
+@each_row(("namespace", "owner", "expected"), RANKS.values(), ids=RANKS.keys())
 def test_a_label_of_the_workload_only_makes_stricter(
     namespace: dict[str, str], owner: dict[str, str], expected: dict[str, str]
 ) -> None:
@@ -357,7 +358,7 @@ MANAGED = {
 }
 
 
-@pytest.mark.parametrize(("labels", "required", "expected"), MANAGED.values(), ids=MANAGED.keys())
+@each_row(("labels", "required", "expected"), MANAGED.values(), ids=MANAGED.keys())
 def test_who_is_managed(labels: tuple[dict[str, str], ...], required: bool, expected: bool) -> None:
     assert is_managed(labels, require_label=required) is expected
 

@@ -22,6 +22,7 @@ from inquest.core.signals.payload import (
     Told,
     fit_spec,
 )
+from tests.support.tables import each_row
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
@@ -108,7 +109,7 @@ def test_an_event_that_says_no_times_began_when_it_was_written() -> None:
     assert sighting.count == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reason", "severity"),
     [
         *((word, Severity.CRITICAL) for word in ("NodeNotReady", "SystemOOM")),
@@ -198,7 +199,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize(("found", "field"), FAULTS.values(), ids=FAULTS.keys())
+@each_row(("found", "field"), FAULTS.values(), ids=FAULTS.keys())
 def test_an_event_that_cannot_be_read_is_refused_by_field(found: object, field: str) -> None:
     one = told(found)
 

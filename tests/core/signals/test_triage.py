@@ -17,6 +17,7 @@ from inquest.core.history.history import History, HistoryEntry
 from inquest.core.signals.holds import MAX_BACK_OFF, back_off, failures_in_a_row, next_allowed
 from inquest.core.signals.triage import TRIAGE, earlier_answer, triage_signal
 from inquest.core.signals.triage_input import AcceptedSignal, EndedCase, OpenCase, TriageInput, TriageRules
+from tests.support.tables import each_row
 
 
 def row(*ids: str) -> pytest.MarkDecorator:
@@ -394,7 +395,7 @@ ASKED: dict[str, tuple[TriageInput, str]] = {
 }
 
 
-@pytest.mark.parametrize(("seen", "reason"), ASKED.values(), ids=ASKED.keys())
+@each_row(("seen", "reason"), ASKED.values(), ids=ASKED.keys())
 def test_what_holds_an_alert_does_not_hold_a_person(seen: TriageInput, reason: str) -> None:
     assert triage_signal(seen).reason == reason
     assert triage_signal(replace(seen, by_person=True)).reason == "Accepted"

@@ -20,6 +20,7 @@ from inquest.gather.snapshot.collector import ClusterTargetReader
 from inquest.gather.snapshot.context import ContextReader, owner_chain
 from inquest.ports.kubernetes import ResourceKind
 from tests.gather.snapshot.support import FakeClock, FakeCluster, cluster, made, owner
+from tests.support.tables import each_row
 
 DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")
 POD = TargetRef(kind="Pod", name="api-2-b", namespace="shop")
@@ -202,7 +203,7 @@ SAID: dict[str, tuple[str, str, tuple[str, ...], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "said", "choices", "read"), SAID.values(), ids=SAID.keys())
+@each_row(("kind", "said", "choices", "read"), SAID.values(), ids=SAID.keys())
 async def test_the_versions_of_which_one_must_be_named_are_told(
     kind: str, said: str, choices: tuple[str, ...], read: bool
 ) -> None:

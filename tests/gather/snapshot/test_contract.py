@@ -17,6 +17,7 @@ from inquest.gather.snapshot.context import ReadError
 from inquest.gather.snapshot.reader import SnapshotReader
 from inquest.gather.snapshot.table import ROWS, SYSTEM_PLACES, ListingRule, ListingScope
 from tests.cluster.kube import Kubectl, eventually
+from tests.support.tables import each_row
 
 CONTAINER = {
     "name": "app",
@@ -60,7 +61,7 @@ ADDED = ("cert-manager.io", "gateway.networking.k8s.io", "metrics.k8s.io")
 """Groups that a bare control plane does not serve."""
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.read)
+@each_row("row", ROWS, ids=lambda row: row.read)
 async def test_the_operators_account_may_list_every_row(row: ListingRule, own: Clients, namespace: str) -> None:
     place = namespace if row.place is ListingScope.OWN else SYSTEM_PLACES[row.place]
 

@@ -19,6 +19,7 @@ from inquest.gather.snapshot.collector import take_snapshot
 from inquest.gather.snapshot.predicates import COMPONENTS, always
 from inquest.gather.snapshot.table import ROWS, ListingRule
 from tests.gather.snapshot.support import KINDS, FakeClock, FakeCluster, cluster, made, owner
+from tests.support.tables import each_row
 
 DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")
 NODE = TargetRef(kind="Node", name="node-1")
@@ -224,7 +225,7 @@ async def test_a_quiet_cluster_asks_for_nothing_beside_the_namespace_and_the_sys
     assert len(found.asked) < 40
 
 
-@pytest.mark.parametrize(("found", "target", "reads"), ASKED.values(), ids=ASKED.keys())
+@each_row(("found", "target", "reads"), ASKED.values(), ids=ASKED.keys())
 async def test_trouble_asks_for_what_could_explain_it(found: FakeCluster, target: TargetRef, reads: list[str]) -> None:
     await taken(found, target)
 
@@ -256,7 +257,7 @@ PLURALS = {kind.kind: kind.plural for kind in KINDS} | {
 }
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.read)
+@each_row("row", ROWS, ids=lambda row: row.read)
 def test_a_row_is_in_the_role_of_who_investigates(row: ListingRule) -> None:
     group = row.api_version.rpartition("/")[0]
 
@@ -279,7 +280,7 @@ ELSEWHERE_TOO = {"Pod", "Event"}
 REFUSED = [row for row in ROWS if row.when is always and row.kind in SERVED - ELSEWHERE_TOO]
 
 
-@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.read)
+@each_row("row", REFUSED, ids=lambda row: row.read)
 async def test_a_refused_listing_is_a_gap_that_says_what_is_not_known(row: ListingRule) -> None:
     found = quiet()
     found.broken[f"list {row.kind}"] = [Forbidden(f"{PLURALS[row.kind]} is forbidden")]

@@ -20,6 +20,7 @@ from inquest.errors import Forbidden, InquestError, Invalid, NotFound, NotKept, 
 from inquest.gather.snapshot.collector import take_snapshot
 from inquest.gather.snapshot.limits import MAX_EVENTS, MAX_PODS
 from tests.gather.snapshot.support import NOW, FakeClock, FakeCluster, cluster, made, owner
+from tests.support.tables import each_row
 
 DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="api", namespace="shop")
 POD = TargetRef(kind="Pod", name="api-2-b", namespace="shop")
@@ -215,8 +216,8 @@ FAILURES: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize(("call", "read"), FAILURES.items(), ids=FAILURES.keys())
-@pytest.mark.parametrize("error", [Forbidden("no"), Unavailable("kubernetes", "timed out")], ids=["denied", "down"])
+@each_row(("call", "read"), FAILURES.items(), ids=FAILURES.keys())
+@each_row("error", [Forbidden("no"), Unavailable("kubernetes", "timed out")], ids=["denied", "down"])
 async def test_a_read_that_fails_is_a_gap_with_an_entry(call: str, read: str, error: InquestError) -> None:
     snapshot = await taken(cluster(broken={call: [error]}))
 

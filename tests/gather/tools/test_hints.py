@@ -17,6 +17,7 @@ from inquest.gather.tools.hints import (
     hint_for,
 )
 from tests.gather.tools.conftest import row
+from tests.support.tables import each_row
 
 CASES = {
     "E01": ('Error from server (NotFound): pods "payments-1" not found', "pod_not_found"),
@@ -143,7 +144,7 @@ def test_annotate_never_raises_and_keeps_the_text(text: str) -> None:
     assert add_hint(text).startswith(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "shown", "terminal"),
     [
         (errors.NotFound('get pods: pods "x" not found'), "Error from server (NotFound): get pods", False),

@@ -27,6 +27,7 @@ from inquest.server.evidence.case_files import CaseReader
 from inquest.serving.http import CALLER
 from tests.core import cases
 from tests.gather.snapshot.support import FakeClock
+from tests.support.tables import each_row
 
 Json = dict[str, Any]
 HOME = cases.opened().namespace
@@ -126,8 +127,8 @@ CALLERS = {
 }
 
 
-@pytest.mark.parametrize(("common_name", "headers", "user"), CALLERS.values(), ids=CALLERS.keys())
-@pytest.mark.parametrize("path", [PATH, f"{PATH}/record", ROOT])
+@each_row(("common_name", "headers", "user"), CALLERS.values(), ids=CALLERS.keys())
+@each_row("path", [PATH, f"{PATH}/record", ROOT])
 async def test_only_the_api_server_is_believed(common_name: str, headers: Any, user: str | None, path: str) -> None:
     async with talking(Api(TENANT), common_name) as http:
         answer = await http.get(path, headers=headers)
@@ -289,7 +290,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(("method", "path", "status"), ENDS.values(), ids=ENDS.keys())
+@each_row(("method", "path", "status"), ENDS.values(), ids=ENDS.keys())
 async def test_every_other_end_is_a_status_as_kubernetes_writes_it(method: str, path: str, status: int) -> None:
     async with talking(Api({"root": {"*"}})) as http:
         answer = await http.request(method, path, headers=as_user("root"))

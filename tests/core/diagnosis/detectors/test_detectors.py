@@ -13,7 +13,6 @@ from inquest.core.evidence.snapshot import Snapshot
 from tests.core.diagnosis.detectors.support import assert_grounded, assert_says, cases, snapshot_of
 
 NAMES = tuple(detector.__name__ for detector in DETECTORS)
-ALL = [pytest.param(name, case, id=f"{name}: {sentence}") for name in NAMES for sentence, case in cases(name).items()]
 
 
 def found_by(name: str, snapshot: Snapshot) -> list[Finding]:
@@ -21,8 +20,14 @@ def found_by(name: str, snapshot: Snapshot) -> list[Finding]:
     return list(detector(snapshot))
 
 
-@pytest.mark.parametrize(("name", "case"), ALL)
-def test_a_detector_says_what_its_cases_say(name: str, case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_a_detector_says_what_its_cases_say(name: str, subtests: pytest.Subtests) -> None:
+    for sentence, case in cases(name).items():
+        with subtests.test(sentence):
+            assert_found(name, case)
+
+
+def assert_found(name: str, case: dict[str, Any]) -> None:
     snapshot = snapshot_of(case)
 
     found = found_by(name, snapshot)
@@ -34,9 +39,11 @@ def test_a_detector_says_what_its_cases_say(name: str, case: dict[str, Any]) -> 
         assert_grounded(snapshot, finding)
 
 
-@pytest.mark.parametrize(("name", "case"), ALL)
-def test_every_finding_is_made_twice_alike(name: str, case: dict[str, Any]) -> None:
-    assert detect(snapshot_of(case)) == detect(snapshot_of(case))
+@pytest.mark.parametrize("name", NAMES)
+def test_every_finding_is_made_twice_alike(name: str, subtests: pytest.Subtests) -> None:
+    for sentence, case in cases(name).items():
+        with subtests.test(sentence):
+            assert detect(snapshot_of(case)) == detect(snapshot_of(case))
 
 
 def test_every_detector_has_true_and_false_cases() -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from inquest.core.diagnosis.detectors.registry import detect
 from tests.core.diagnosis.detectors.support import snapshot_of
+from tests.support.tables import each_row
 
 Found = dict[str, Any]
 
@@ -123,9 +122,9 @@ def top(owner: str) -> str:
     return OWNERS[owner][-1][1] if OWNERS[owner] else "Pod"
 
 
-@pytest.mark.parametrize("owner", OWNERS)
-@pytest.mark.parametrize("init", [False, True], ids=["container", "init container"])
-@pytest.mark.parametrize("fault", STATES)
+@each_row("owner", OWNERS)
+@each_row("init", [False, True], ids=["container", "init container"])
+@each_row("fault", STATES)
 def test_a_fault_is_found_whoever_owns_the_pod(fault: str, init: bool, owner: str) -> None:
     category, state = STATES[fault]
 
@@ -135,8 +134,8 @@ def test_a_fault_is_found_whoever_owns_the_pod(fault: str, init: bool, owner: st
     assert category in OF_THEIR_OWN or found[1] == top(owner)
 
 
-@pytest.mark.parametrize("owner", OWNERS)
-@pytest.mark.parametrize("language", LOG)
+@each_row("owner", OWNERS)
+@each_row("language", LOG)
 def test_a_missing_variable_is_found_in_whatever_language_it_is_missed(language: str, owner: str) -> None:
     found = first_cause(owner, pod(owner, waiting("CrashLoopBackOff", last=ENDED)), LOG[language])
 

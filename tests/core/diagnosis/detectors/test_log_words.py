@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inquest.core.diagnosis.detectors.logs.words import MAX_LINE, endpoint_in, frame_in, lines_of, said_in, telling_line
+from tests.support.tables import each_row
 
 SAID = {
     "panic: dial tcp 10.96.1.4:5432: connect: connection refused": ("refused", {"host": "10.96.1.4", "port": "5432"}),
@@ -82,7 +83,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize(("line", "expected"), SAID.items(), ids=SAID)
+@each_row(("line", "expected"), SAID.items(), ids=SAID)
 def test_a_line_says_what_is_wrong(line: str, expected: tuple[str, dict[str, str]]) -> None:
     found = said_in(f"starting\n{line}\n")[0]
 

@@ -16,6 +16,7 @@ from inquest.core.diagnosis.detectors.registry import detect, examine
 from inquest.core.evidence.evidence import Citation, Finding, Gap
 from inquest.core.evidence.snapshot import Snapshot
 from tests.core.diagnosis.detectors.support import cases, snapshot_of
+from tests.support.tables import each_row
 
 CASES = cases("ranking_order")
 FACTS = {
@@ -74,7 +75,7 @@ def test_a_call_that_fails_explains_why_its_caller_is_not_well() -> None:
     assert apart.findings[0].category == "ApplicationError"
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+@each_row("case", CASES.values(), ids=list(CASES))
 def test_what_explains_the_others_stands_above_them(case: dict[str, Any]) -> None:
     told = ranked(snapshot_of(case), map(finding_of, case["findings"]))
 
@@ -86,7 +87,7 @@ def test_what_explains_the_others_stands_above_them(case: dict[str, Any]) -> Non
         assert len(found) == len(wanted)
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+@each_row("case", CASES.values(), ids=list(CASES))
 def test_the_order_in_which_detectors_speak_does_not_matter(case: dict[str, Any]) -> None:
     snapshot, findings = snapshot_of(case), [finding_of(each) for each in case["findings"]]
 
@@ -137,7 +138,7 @@ def test_a_setting_that_only_looks_like_a_host_is_no_call() -> None:
     assert not found.reach(("ConfigMap", "shop", "c"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "http://db/x",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from inquest.core.diagnosis.detectors.registry import DETECTORS, detect
 from inquest.core.evidence.evidence import Finding
 from tests.core.diagnosis.detectors.support import cases, snapshot_of
+from tests.support.tables import each_row
 
 NEIGHBOUR = {"namespace": "shop", "labels": {"app": "herring"}}
 DEPLOYMENT = {
@@ -108,7 +107,7 @@ def beside(case: dict[str, Any], herring: dict[str, list[dict[str, Any]]]) -> di
     return {**case, **{word: [*case.get(word, ()), *more] for word, more in herring.items()}}
 
 
-@pytest.mark.parametrize("case", FAULTS.values(), ids=list(FAULTS))
+@each_row("case", FAULTS.values(), ids=list(FAULTS))
 def test_a_red_herring_does_not_change_the_first_cause(case: dict[str, Any]) -> None:
     answer = first(case)
 
