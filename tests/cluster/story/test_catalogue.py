@@ -16,7 +16,7 @@ from tests.cluster.story.world import World, phase_of, word
 pytestmark = [pytest.mark.xdist_group("story-catalogue"), pytest.mark.timeout(900)]
 
 KINDS = ("RemediationWorkflow", "ActionType")
-INSTALLS = 20
+INSTALLS = 6
 WAITING = 8
 """Signals that wait for the operator to come back."""
 OURS = "increase-memory-limit"

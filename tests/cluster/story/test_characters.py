@@ -64,7 +64,9 @@ def deployed(world: World, odd: str) -> None:
     container: Object = {"name": "app", "image": "registry.example/shop:1.0", "args": [f"--say={odd}"[:100_000]]}
     container |= {"resources": {"limits": {"memory": "64Mi"}}, "env": [{"name": "GREETING", "value": odd}]}
     notes = {"example.com/note": odd[:20_000], "example.com/json": json.dumps({"note": odd[:3_000]})}
-    template = {"metadata": {"labels": {"app": "shop"}, "annotations": notes}, "spec": {"containers": [container]}}
+    # No kubelet ends it: with grace its namespace would stay for most of a minute.
+    pod = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    template = {"metadata": {"labels": {"app": "shop"}, "annotations": notes}, "spec": pod}
     meta = {"name": "shop", "namespace": world.namespace, "annotations": notes}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "shop"}}, "template": template}
     sent(world, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
