@@ -14,7 +14,7 @@ FILES = sorted(ROOT.rglob("test_*.py"))
 LEAST_WORDS = 3
 NO_PROMISE = re.compile(r"^test_(?:bug|issue|regression|ticket|fix|wip|tmp)(?:_|$)")
 """A name that says when or why a test was written, and not what holds."""
-TABLE = {"parametrize", "given"}
+TABLE = {"parametrize", "each_row", "given"}
 """A table of sentences, or a law over all inputs: there the rows promise, or the law does."""
 
 

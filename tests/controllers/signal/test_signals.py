@@ -643,6 +643,15 @@ async def test_silence_over_a_target_whose_health_is_unknown_resolves_nothing(ro
     assert world.looked_at == ["Deployment/cart"]
 
 
+async def test_a_target_that_is_not_healthy_is_looked_at_again_after_as_long_as_silence_is() -> None:
+    world = World(settings=Settings(intake={"events": {"quiet": "20s"}}))
+    await an_accepted(world)
+    world.is_healthy = False
+    world.moment += timedelta(seconds=20)
+
+    assert await world.look() == timedelta(seconds=20)
+
+
 async def test_silence_of_any_other_source_means_nothing(world: World) -> None:
     await an_accepted(world, "Alertmanager")
     world.moment += timedelta(hours=2)

@@ -68,7 +68,7 @@ MOST_CARRIERS: Final = 4096
 COUNT_TRIES: Final = 20
 LOOK_AGAIN: Final = timedelta(minutes=5)
 QUIET_LOOK: Final = timedelta(minutes=10)
-"""Between two looks at a target whose event was not seen for long, and which is not healthy."""
+"""At most, between two looks at a target whose event was not seen for long, and which is not healthy."""
 QUIETABLE: Final = frozenset({SignalPhase.ACCEPTED, SignalPhase.DUPLICATE, SignalPhase.BLOCKED})
 LEASE_LOOK: Final = timedelta(seconds=5)
 WARNINGS: Final[Mapping[SignalPhase, str]] = {
@@ -175,7 +175,8 @@ class SignalController:
         quiet = self._quiet_from(found)
         if quiet is None:
             return again
-        wait = quiet - now if quiet > now else QUIET_LOOK
+        # Whoever calls a shorter time silence wants to know as soon that it is over.
+        wait = quiet - now if quiet > now else min(QUIET_LOOK, self.ports.settings.intake.events.quiet)
         return min(wait, again or wait)
 
     async def _unreadable(self, obj: Json, error: ValidationError) -> timedelta | None:
