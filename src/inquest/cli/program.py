@@ -24,6 +24,9 @@ def program_of(words: Sequence[str]) -> Callable[[], None] | None:
 
 def run_operator(file: Path | None) -> None:
     """Until it is told to stop."""
+    from inquest.operator.interpreter import prepare_interpreter
+
+    prepare_interpreter()  # before a thousand modules are loaded
     from inquest.operator.main import operate  # imported late: the other commands do not need kopf
     from inquest.settings.settings import Settings
 

@@ -15,7 +15,6 @@ from inquest import __version__
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reconcilers import Reconcilers
 from inquest.core.redaction.redactor import Redactor
-from inquest.operator.interpreter import prepare_interpreter
 from inquest.operator.process import Process
 from inquest.serving.http import stop_signal
 from inquest.settings.settings import Settings
@@ -31,7 +30,6 @@ async def operate(
     reconcilers: Callable[[ControllerPorts], Reconcilers] = Reconcilers,
 ) -> None:
     """Run until SIGTERM or SIGINT; a second one is a crash like any other. A change of the file is noticed."""
-    prepare_interpreter()
     redactor = Redactor(settings.secrets(), env_values=settings.redaction.env_values)
     set_up_logging(
         level=settings.log_level, form=settings.log_format, redact=lambda text: redactor.published(text).value

@@ -263,7 +263,6 @@ class Process:
         )
         if self.too_many:
             log.error("rights that must not be there", rights=self.too_many)
-        await self._check_missing(adapters)
 
     async def _check_missing(self, adapters: Adapters) -> None:
         """What an installation took away on purpose is no failure, but what it costs is said once, not case by case."""
@@ -302,7 +301,9 @@ class Process:
         return tuple(sorted(str(one["metadata"]["name"]) for one in found))[:NAMESPACES_ASKED]
 
     async def _ask_again(self, adapters: Adapters) -> None:
+        """Nothing waits for what is missing; that there is no right too many was asked before anything began."""
         while True:
+            await self._check_missing(adapters)
             await adapters.clock.sleep(CHECK_SECONDS)
             try:
                 await self._check_rights(adapters)

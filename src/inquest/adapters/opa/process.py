@@ -113,11 +113,15 @@ class OpaProcess:
     async def start(self) -> None:
         """Up and with its policy, or Unavailable; a missing or broken policy is a fault and no failure."""
         self._home = tempfile.TemporaryDirectory(prefix="inquest-opa-")
+        # Starting the program takes a moment each time: the server comes up while others of it look at the policy.
+        launched = asyncio.create_task(self._launch())
         try:
             await self._write_capabilities()
-            await self._launch()
             await self.reload()
+            await launched
         except BaseException:
+            launched.cancel()
+            await asyncio.gather(launched, return_exceptions=True)
             await self.stop()
             raise
         self._tasks = (asyncio.create_task(self._keep_alive()), asyncio.create_task(self._watch()))
