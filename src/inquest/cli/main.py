@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
-from typing import TYPE_CHECKING
 
 from inquest.cli.exits import Exit, exit_of
 from inquest.cli.output import print_warning
 from inquest.cli.program import program_of
 from inquest.errors import InquestError
-
-if TYPE_CHECKING:
-    from inquest.core.redaction.redactor import Redactor
 
 
 def main() -> None:
@@ -55,21 +50,11 @@ def _done(words: list[str]) -> int | None:
 
 def _log_to_stderr() -> None:
     """What a command prints is for whoever called it: the log goes to the other stream (`run` has its own)."""
-    from inquest.telemetry.logs import set_up_logging  # imported late: help logs nothing
+    from inquest.core.redaction.redactor import Redactor  # imported late: help logs nothing
+    from inquest.telemetry.logs import set_up_logging
 
-    set_up_logging(level="warning", form="text", redact=_redacted)
-
-
-def _redacted(text: str) -> str:
-    return _redactor().published(text).value
-
-
-@cache
-def _redactor() -> Redactor:
-    """Made for the first line: most commands log none, and its patterns take a fifth of the time that they need."""
-    from inquest.core.redaction.redactor import Redactor
-
-    return Redactor()
+    redactor = Redactor()
+    set_up_logging(level="warning", form="text", redact=lambda text: redactor.published(text).value)
 
 
 if __name__ == "__main__":
