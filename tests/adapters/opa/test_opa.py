@@ -436,6 +436,23 @@ async def test_a_program_that_is_no_opa_is_a_mistake_of_the_installation(tmp_pat
             await OpaProcess(program, DEFAULT_POLICY).start()
 
 
+async def test_a_start_that_fails_leaves_no_server_and_nobody_who_starts_one_again(tmp_path: Path) -> None:
+    program, served = tmp_path / "opa", tmp_path / "served"
+    program.write_text(
+        f'#!/bin/sh\nif [ "$1" = run ]; then echo $$ >> {served}; exec sleep 60; fi\n'
+        f"until [ -s {served} ]; do sleep 0.01; done\nexit 1\n"
+    )
+    program.chmod(0o755)
+
+    with pytest.raises(Misconfigured):
+        await OpaProcess(str(program), DEFAULT_POLICY).start()
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    (pid,) = served.read_text().split()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+
+
 def test_a_url_is_checked_where_it_is_read() -> None:
     assert OpaAddress.from_url("https://opa.example") == OpaAddress("opa.example", 443, tls=True)
     for url in ("opa:8181", "http://opa:8181/v1", "unix:///run/opa"):

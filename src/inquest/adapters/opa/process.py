@@ -236,11 +236,13 @@ class OpaProcess:
         assert self._process is not None
         ended = asyncio.create_task(self._process.wait())
         ready = asyncio.create_task(_is_ready(endpoint))
-        done, left = await asyncio.wait({ended, ready}, return_when=asyncio.FIRST_COMPLETED)
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-        return ready in done and ready.result()
+        try:
+            done, _ = await asyncio.wait({ended, ready}, return_when=asyncio.FIRST_COMPLETED)
+            return ready in done and ready.result()
+        finally:
+            for task in (ended, ready):
+                task.cancel()
+            await asyncio.gather(ended, ready, return_exceptions=True)
 
     async def _keep_alive(self) -> None:
         """Start it again whenever it dies, with the policy that was in force."""
