@@ -7,7 +7,7 @@ export CLUSTER ?= local
 MODEL ?= none
 APPROVE ?= no
 RUN ?= helm
-# Where it is set, every process compiles all of the product anew, which takes as long as the rest of its start.
+# Where it is set, every process compiles what it loads of the product anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
