@@ -16,7 +16,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 import yaml
@@ -50,6 +49,7 @@ from inquest.settings.settings import Settings
 from tests.core import cases
 from tests.datastorage.served import embedded
 from tests.replay.support import CASES
+from tests.support.listening import serving
 from tests.support.programs import inquest
 
 UID = "8c0e5b5e-5a4c-4d0e-9a53-0d3a7a1f3c11"
@@ -292,21 +292,18 @@ def api_server(tmp_path: Path) -> Iterator[Path]:
         def log_message(self, *args: object) -> None:
             return None
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    Thread(target=server.serve_forever, daemon=True).start()
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
-        "users": [{"name": "a", "user": {"token": "none"}}],
-        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-        "current-context": "a",
-    }
-    path = tmp_path / "kubeconfig"
-    path.write_text(json.dumps(config))
-    yield path
-    server.shutdown()
-    server.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Answers)) as server:
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
+            "users": [{"name": "a", "user": {"token": "none"}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "current-context": "a",
+        }
+        path = tmp_path / "kubeconfig"
+        path.write_text(json.dumps(config))
+        yield path
 
 
 def beside(kubeconfig: Path, database: str) -> dict[str, dict[str, str]]:

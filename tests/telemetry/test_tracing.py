@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from inquest.core.reporting.metrics import INVESTIGATION
 from inquest.settings.server import TelemetrySettings
 from inquest.telemetry import tracing
 from tests.core import cases, talk
+from tests.support.listening import serving
 from tests.telemetry.conftest import by_name
 
 UID = "7be1f0c2-5f0e-4c59-8d0a-6c9f2f3b1a77"
@@ -146,10 +146,8 @@ def test_spans_arrive_at_a_receiver() -> None:
         def log_message(self, *_: Any) -> None:
             return
 
-    with HTTPServer(("127.0.0.1", 0), Receiver) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+    with serving(HTTPServer(("127.0.0.1", 0), Receiver)) as server:
         assert _told_to(f"http://127.0.0.1:{server.server_port}") == "done\n"
-        server.shutdown()
 
     ((path, body),) = got
     sent = ExportTraceServiceRequest.FromString(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -22,6 +21,7 @@ from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
 from tests.cluster.story.world import World, phase_of, word
 from tests.server.intake.test_alertmanager import alertmanager, prometheus
+from tests.support.listening import serving
 
 pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
@@ -183,13 +183,11 @@ def test_a_rule_of_prometheus_opens_a_case_and_its_end_closes_what_waits(sender:
         am.world.until(lambda: bool(am.signals()), "the alert makes a Signal")
         case = am.case("AwaitingApproval")
         am.world.until(lambda: am.signals()[0]["status"]["occurrences"] > 2, "it is told again")
-        with HTTPServer(("127.0.0.1", watched), Up) as up:
-            threading.Thread(target=up.serve_forever, daemon=True).start()
+        with serving(HTTPServer(("127.0.0.1", watched), Up)):
             resolved = am.signal("Resolved")
             ended = am.world.shows(
                 "Investigation", case["metadata"]["name"], lambda one: phase_of(one) == "Completed", namespace=NAMESPACE
             )
-            up.shutdown()
 
     assert (resolved["spec"]["name"], len(am.signals())) == ("CartDown", 1)
     assert word(ended, "reason", "subReason", "resolution") == (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import groupby
 
@@ -13,7 +13,9 @@ from inquest.api.installation import NAMESPACE
 from tests.cluster.kube import Cluster
 from tests.cluster.story.api import Object
 from tests.cluster.story.conftest import Inhabit
+from tests.cluster.story.process import Operator
 from tests.cluster.story.world import World, conditions, phase_of, word
+from tests.support.listening import serving
 from tests.support.programs import inquest
 
 pytestmark = pytest.mark.xdist_group("story-triage")
@@ -122,8 +124,9 @@ def test_what_nobody_heard_of_a_held_signal_is_told_after_a_kill(inhabit: Inhabi
     """Its receiver is away while the operator lives, and there when the next one starts."""
     world = inhabit(**{"inquest.dev/managed": "false"})
     heard: list[Object] = []
-    desk = desk_of(heard)
-    try:
+    with ExitStack() as after:
+        desk = after.enter_context(desk_of(heard))
+        after.callback(restart_without, world.operator, "herald")
         world.operator.stop()
         world.operator.write(herald={"webhooks": [f"http://127.0.0.1:{desk.server_port}/"]})
         world.operator.start()
@@ -131,21 +134,23 @@ def test_what_nobody_heard_of_a_held_signal_is_told_after_a_kill(inhabit: Inhabi
         waiting = world.shows("Signal", signal["metadata"]["name"], lambda seen: notices_of(seen) == ["Pending"])
         world.operator.kill()
         desk.server_activate()
-        threading.Thread(target=desk.serve_forever, daemon=True).start()
+        after.enter_context(serving(desk))
         world.operator.start()
 
         told = world.shows("Signal", signal["metadata"]["name"], lambda seen: notices_of(seen) == ["Sent"])
-    finally:
-        desk.server_close()
-        world.operator.forget("herald")
-        world.operator.stop()
-        world.operator.start()
 
     (key,) = (one["key"] for one in waiting["status"]["notices"])
     assert [one["key"] for one in told["status"]["notices"]] == [key]
     assert [(one["key"], one["type"], one["name"]) for one in heard] == [
         (key, "Escalation", signal["metadata"]["name"])
     ]
+
+
+def restart_without(operator: Operator, group: str) -> None:
+    """As the file's other tests want it."""
+    operator.forget(group)
+    operator.stop()
+    operator.start()
 
 
 def notices_of(signal: Object) -> list[str]:
