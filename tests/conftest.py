@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from inquest.operator.interpreter import keep_what_is_loaded, prepare_interpreter
+
 settings.register_profile("ports", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("ports"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "ports")
@@ -34,6 +36,7 @@ TIERS = (
     *("cli", "settings", "telemetry", "cluster", "scenarios", "faults", "chart", "docs", "hack"),
 )
 os.environ.setdefault("INQUEST_FORBID_REAL_MODELS", "1")
+prepare_interpreter()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -105,6 +108,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    keep_what_is_loaded()
+    _groups_are_kept(session)
+
+
+def _groups_are_kept(session: pytest.Session) -> None:
     """Two workers on one control plane spoil each other's runs: a group that is not kept must stop all."""
     if "PYTEST_XDIST_WORKER" not in os.environ or not session.config.getoption("loadgroup", default=False):
         return
