@@ -18,8 +18,9 @@ from hack.cluster import local
 from hack.cluster.state import cluster_names
 
 WITH_CLUSTERS = tuple(f"tests/{tier}/" for tier in ("cluster", "faults", "chart", "scenarios/live", "docs"))
-WORKERS = "3"
-"""One more than CI has cores: the tests of the node, which run one after the other, mostly wait for it."""
+WORKERS = "4"
+"""Two more than CI has cores: the tests of the node and those of the control plane, each of which run one after the
+other, mostly wait."""
 MOST_AGAIN = 10
 """More failures than these are no accidents."""
 GROUP = re.compile(r"@[\w-]+$")
