@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -119,6 +120,22 @@ def _groups_are_kept(session: pytest.Session) -> None:
     lost = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
     if lost:
         raise pytest.UsageError(f"pytest-xdist does not keep {lost[0]} in its group")
+
+
+LASTING = ("MainThread", "computing_0", "apiserver")
+"""Threads that outlive a file: the one that computes, and that of a server for all tests of a worker."""
+END_SECONDS = 10.0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """A file ends the threads that it began: one that spins costs every test after it a core, and nobody sees why."""
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        left = [thread for thread in threading.enumerate() if thread.name not in LASTING]
+        for thread in left:
+            thread.join(END_SECONDS)
+        assert not any(thread.is_alive() for thread in left), f"{item.path.name} leaves threads behind: {left}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
