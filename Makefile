@@ -114,10 +114,7 @@ quick: install ## What tells soonest that a change is wrong: lint, types, the ne
 
 .PHONY: unit
 unit: install ## Every test of the product that needs no program and no server (two minutes)
-	timeout 600 $(BIN)/pytest -n2 -q -m "not long" $(UNIT)
-
-UNIT := $(addprefix tests/,api core controllers gather presentation server operator settings telemetry) \
-	--ignore=tests/gather/snapshot/test_contract.py
+	timeout 600 $(BIN)/pytest -n2 -q -m "not long" tests/unit
 
 .PHONY: scenarios
 scenarios: install ## Every scenario with a live recipe on real clusters (SCENARIOS='probes images/never-pulled')
@@ -132,17 +129,17 @@ matrix: install ## Every recorded case asked in other ways, with something else 
 .PHONY: crash-all
 crash-all: install ## kill -9 of the operator before and after every call of a case, on the API server in memory (long)
 	$(BIN)/python -m hack.tools
-	timeout --kill-after=30 5400 $(BIN)/pytest tests/faults/crash -m long
+	timeout --kill-after=30 5400 $(BIN)/pytest tests/integration/faults/crash -m long
 
 .PHONY: outages
 outages: install ## The API server or DataStorage away for minutes, lying watches, replicas that sleep or are cut off (long)
 	$(BIN)/python -m hack.tools
-	timeout --kill-after=30 1800 $(BIN)/pytest -n0 tests/faults/api -m long
+	timeout --kill-after=30 1800 $(BIN)/pytest -n0 tests/integration/faults/api -m long
 
 .PHONY: real-server
 real-server: install ## What is played on the API server in memory, played on a control plane (long)
 	$(BIN)/python -m hack.tools
-	timeout --kill-after=30 3600 $(BIN)/pytest -n2 --dist loadgroup --server=real tests/cluster/outcomes tests/cluster/story
+	timeout --kill-after=30 3600 $(BIN)/pytest -n2 --dist loadgroup --server=real tests/integration/cases tests/integration/story
 
 .PHONY: attacks
 attacks: install ## Every order of the corpus in every place of a case, with a model that obeys (long)
@@ -151,7 +148,7 @@ attacks: install ## Every order of the corpus in every place of a case, with a m
 
 .PHONY: storm
 storm: install ## Ten thousand different Signals at once, played to the last on a clock of its own (long)
-	timeout --kill-after=30 3600 $(BIN)/pytest -n0 -s tests/controllers/signal/test_storm.py -m long
+	timeout --kill-after=30 3600 $(BIN)/pytest -n0 -s tests/unit/controllers/signal/test_storm.py -m long
 
 .PHONY: real-model
 real-model: install ## The protocol against a real engine with a real, very small model (long, 350 MB)
@@ -160,12 +157,12 @@ real-model: install ## The protocol against a real engine with a real, very smal
 .PHONY: loki
 loki: install ## The contract of the logs on a real Loki, built from source (long, 2.3 GB; RECORD=yes keeps its answers)
 	$(BIN)/python -m hack.tools loki
-	INQUEST_RECORD_LOKI=$(filter yes,$(RECORD)) timeout --kill-after=30 900 $(BIN)/pytest -n0 tests/adapters/monitoring/test_loki.py -m long
+	INQUEST_RECORD_LOKI=$(filter yes,$(RECORD)) timeout --kill-after=30 900 $(BIN)/pytest -n0 tests/integration/adapters/monitoring/test_loki.py -m long
 
 .PHONY: same-image
 same-image: install ## Build the operator's image once more and compare the digests (long)
 	$(BIN)/python -m hack.images operator
-	timeout --kill-after=30 1800 $(BIN)/pytest -n0 tests/chart/test_image.py -m long
+	timeout --kill-after=30 1800 $(BIN)/pytest -n0 tests/e2e/chart/test_image.py -m long
 
 .PHONY: release-image
 release-image: install ## The operator's image for others, on a base that is named by its digest (BASE=…@sha256:… NAME=…)

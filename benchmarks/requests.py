@@ -22,11 +22,11 @@ from typing import Any, Final
 
 from benchmarks.ranges import Section
 from inquest.adapters.kubernetes.transport import Request, Transport
-from tests.cluster.outcomes.scenes import scene
-from tests.cluster.outcomes.stage import Stage, staged
-from tests.cluster.ports import own_port
-from tests.cluster.story.conftest import WORKFLOWS, registered
+from tests.integration.cases.scenes import scene
+from tests.integration.cases.stage import Stage, staged
+from tests.integration.story.conftest import WORKFLOWS, registered
 from tests.support.apiserver.server import ApiServer, Call
+from tests.support.ports import own_port
 from tests.support.programs import run_operator
 from tests.support.scene import Scene, scene_of
 

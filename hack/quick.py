@@ -18,23 +18,17 @@ from time import monotonic
 import pytest
 
 from hack.cache import REPOSITORY
+from hack.test import WITH_CLUSTERS
 from hack.tools import bin_folder
 
 SECONDS = 50.0
-WITH_CLUSTERS = (
-    "tests/cluster/",
-    "tests/faults/",
-    "tests/chart/",
-    "tests/docs/",
-    "tests/scenarios/live/",
-    "tests/real_model/",
-)
+LEFT_OUT = (*WITH_CLUSTERS, "tests/real_model/")
 """Tests that `make quick` leaves out."""
 SCENARIOS = "tests/scenarios/test_recorded.py"
 MATRIX = "tests/scenarios/test_matrix.py"
 TENTH = 10
-WHOLE_CASES = "tests/cluster/outcomes/test_outcomes.py"
-CASES = "tests/cluster/outcomes/cases"
+WHOLE_CASES = "tests/integration/cases/test_outcomes.py"
+CASES = "tests/integration/cases/cases"
 FIFTH = 5
 CASES_SECONDS = 60.0
 """Bound of the whole cases, which run beside the other tests."""
@@ -146,7 +140,7 @@ def nearest(python: Iterable[str]) -> list[str]:
 
 
 def _is_pure(name: str) -> bool:
-    return name.startswith("tests/") and not name.startswith(WITH_CLUSTERS) and Path(name).name.startswith("test_")
+    return name.startswith("tests/") and not name.startswith(LEFT_OUT) and Path(name).name.startswith("test_")
 
 
 def module_of(name: str) -> str:

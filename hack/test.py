@@ -17,7 +17,10 @@ from hack.cache import REPOSITORY
 from hack.cluster import local
 from hack.cluster.state import cluster_names
 
-WITH_CLUSTERS = tuple(f"tests/{tier}/" for tier in ("cluster", "faults", "chart", "scenarios/live", "docs"))
+WITH_CLUSTERS = (
+    *(f"tests/integration/{tier}/" for tier in ("cases", "faults", "hostile", "story")),
+    *("tests/e2e/", "tests/scenarios/live/"),
+)
 WORKERS = "4"
 """Two more than CI has cores: the tests of the node and those of the control plane, each of which run one after the
 other, mostly wait."""

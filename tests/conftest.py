@@ -22,19 +22,12 @@ red run tells of the change; whoever works on the code looks for new ones at eac
 TIER_MISSING = 20
 """Exit status where a tier could not run: unlike a failed test it is not tried again."""
 TIERS = (
-    *(
-        "api",
-        "core",
-        "controllers",
-        "gather",
-        "replay",
-        "presentation",
-        "adapters",
-        "server",
-        "operator",
-        "datastorage",
-    ),
-    *("cli", "settings", "telemetry", "cluster", "scenarios", "faults", "chart", "docs", "hack"),
+    *(f"unit/{one}" for one in ("api", "controllers", "core", "gather", "operator", "presentation", "server")),
+    *("unit/settings", "unit/telemetry"),
+    *(f"integration/{one}" for one in ("adapters", "cases", "cli", "datastorage", "faults", "hostile", "replay")),
+    *("integration/snapshot", "integration/story"),
+    *(f"e2e/{one}" for one in ("chart", "cli", "contract", "datastorage", "docs", "operator")),
+    *("scenarios", "hack"),
 )
 os.environ.setdefault("INQUEST_FORBID_REAL_MODELS", "1")
 prepare_interpreter()
@@ -46,8 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _tier(nodeid: str) -> str:
-    parts = nodeid.split("/")
-    return parts[1] if len(parts) > 2 and parts[0] == "tests" else ""
+    folder = nodeid.partition("::")[0].rpartition("/")[0].removeprefix("tests/")
+    return next((tier for tier in TIERS if f"{folder}/".startswith(f"{tier}/")), "")
 
 
 def _counted(reporter: pytest.TerminalReporter, outcome: str) -> Counter[str]:
@@ -94,7 +87,7 @@ def _lines(reporter: pytest.TerminalReporter) -> Iterator[str]:
     for tier in TIERS:
         note = f", {skipped[tier]} could not run here" if skipped[tier] else ""
         took = f", {spent[tier]:.0f} s" if ran[tier] else "   <-- THIS TIER DID NOT RUN"
-        yield f"{tier:>10}: {ran[tier]} tests ran{note}{took}"
+        yield f"{tier:>23}: {ran[tier]} tests ran{note}{took}"
 
 
 CLUSTER_SECONDS = 900.0

@@ -30,7 +30,7 @@ from inquest.replay.case import case_id, read_case
 from inquest.replay.player import Player, case_places, default_catalogue, open_player
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
-from tests.core.cases import World, call, chose, declined, one_of_each, reached, reply, submitted, view
+from tests.unit.core.cases import World, call, chose, declined, one_of_each, reached, reply, submitted, view
 
 DIGESTS: Final = Path(__file__).parent / "digests.txt"
 TEXTS: Final = cache_folder() / "golden"

@@ -12,8 +12,8 @@ from hack.rights.judging import Excuse, Known, Refusal
 OPERATOR: Final = "inquest-system:inquest"
 WORKFLOWS: Final = "inquest-workflows:*"
 SCENARIOS: Final = "make scenarios"
-STORY: Final = "tests/cluster/story"
-CONFINED: Final = "tests/chart/test_team.py"
+STORY: Final = "tests/integration/story"
+CONFINED: Final = "tests/e2e/chart/test_team.py"
 
 REFUSALS: Final[tuple[Refusal, ...]] = (
     Refusal(

@@ -13,9 +13,9 @@ from hack import test as runner
 @pytest.mark.parametrize(
     ("tests", "again"),
     [
-        pytest.param(["tests/cluster/story/test_wish.py::test_a"], True, id="one with a cluster"),
-        pytest.param(["tests/cluster/a.py::test_a", "tests/core/b.py::test_b"], False, id="one of them is pure"),
-        pytest.param([f"tests/chart/a.py::test_{number}" for number in range(11)], False, id="too many"),
+        pytest.param(["tests/integration/story/test_wish.py::test_a"], True, id="one with a cluster"),
+        pytest.param(["tests/e2e/a.py::test_a", "tests/unit/core/b.py::test_b"], False, id="one of them is pure"),
+        pytest.param([f"tests/e2e/chart/a.py::test_{number}" for number in range(11)], False, id="too many"),
         pytest.param([], False, id="none: a tier could not run"),
     ],
 )
@@ -29,7 +29,7 @@ def test_few_that_need_a_cluster_are_tried_once_more(tests: list[str], again: bo
 def test_a_second_failure_fails_and_a_second_try_that_passes_is_named(
     codes: list[int], status: int, is_named: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    name, ran = "tests/faults/api/test_x.py::test_y", list[tuple[str, ...]]()
+    name, ran = "tests/integration/faults/api/test_x.py::test_y", list[tuple[str, ...]]()
     monkeypatch.setattr(runner, "FAILED", tmp_path / "lastfailed")
 
     def pytest_(*arguments: str, environment: dict[str, str]) -> int:

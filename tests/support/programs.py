@@ -1,7 +1,7 @@
 """`inquest` in processes of its own, each of them a copy of one that has imported everything already.
 
 Importing costs as much as a whole case. What a command imports, and that it imports little, is asked in
-`tests/cli/test_program.py`, of programs that begin from nothing.
+`tests/integration/cli/test_program.py`, of programs that begin from nothing.
 """
 
 from __future__ import annotations

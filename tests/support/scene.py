@@ -12,17 +12,17 @@ from typing import Any
 from hack.tools import build
 from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE, SERVICE_ACCOUNT
 from inquest.api.names import INVESTIGATION_LABEL, SIGNAL_LABEL
-from tests.cluster.kube import eventually
-from tests.cluster.memory import in_memory
-from tests.cluster.story.api import Object, opened, with_token
-from tests.cluster.story.process import Operator, now
-from tests.cluster.story.world import World, conditions, inhabited, phase_of
+from tests.support.api import Object, opened, with_token
 from tests.support.apiserver.server import ApiServer
 from tests.support.apiserver.store import Change
 from tests.support.crash.operator import run_armed
 from tests.support.crash.oracle import TERMINAL, Seen
 from tests.support.crash.points import COUNT_ONLY, Point, killed_at
+from tests.support.kube import eventually
+from tests.support.memory import in_memory
+from tests.support.process import Operator, now
 from tests.support.programs import run_operator
+from tests.support.world import World, conditions, inhabited, phase_of
 
 SECONDS = 240.0
 POLL_SECONDS = 0.2

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import yaml
 
-from tests.replay.support import copied
+from tests.integration.replay.support import copied
 from tests.scenarios.injection.payloads import MARK
 
 POD = "api-6d5f9c7b8-x2x4p"
 LOGS = f"logs/shop/{POD}"
-CASE = Path(__file__).parents[2] / "replay/cases/memory"
+CASE = Path(__file__).parents[2] / "integration/replay/cases/memory"
 Files = dict[str, str | bytes]
 
 

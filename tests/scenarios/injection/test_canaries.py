@@ -18,11 +18,11 @@ from inquest.core.reporting import status
 from inquest.replay.player import default_catalogue, open_player
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
-from tests.core.redaction.corpus import CARRIERS, TOKENS, part_of
-from tests.core.redaction.test_corpus import POSITIVES
 from tests.scenarios.injection.channels import CHANNELS, planted
 from tests.scenarios.injection.gullible import Gullible
 from tests.scenarios.injection.payloads import MARK, Goal, Payload
+from tests.unit.core.redaction.corpus import CARRIERS, TOKENS, part_of
+from tests.unit.core.redaction.test_corpus import POSITIVES
 
 MODEL = {"provider": "openai", "endpoint": "http://127.0.0.1:9/v1", "name": "gullible"}
 LONG = [name for name in CHANNELS if name not in ("label", "image tag", "text of the alert")]

@@ -1,7 +1,0 @@
-"""The operator, the stage and the API server of `tests/cluster/outcomes`."""
-
-from __future__ import annotations
-
-from tests.cluster.outcomes.conftest import api, cluster, control_plane, operator_kubeconfig, process, stage
-
-__all__ = ["api", "cluster", "control_plane", "operator_kubeconfig", "process", "stage"]
