@@ -18,7 +18,7 @@ import yaml
 from hack.cluster import local
 from hack.tools import build
 from inquest.api.installation import EXECUTION_NAMESPACE, NAMESPACE
-from tests.e2e import conftest as tier
+from tests.support.installing import install
 from tests.support.kube import Cluster, Kubectl
 
 CATALOGUE: Final = Path(__file__).resolve().parents[2] / "catalogue"
@@ -35,7 +35,7 @@ def real() -> Iterator[Cluster]:
     name = cluster_name()
     kubeconfig = local.up(name=name).kubeconfig
     found = Cluster(kubeconfig, Kubectl(build(["kubectl"]) / "kubectl", kubeconfig))
-    tier._install(found)
+    install(found)
     _install_catalogue(found)
     yield found
     if "INQUEST_KEEP_CLUSTER" not in os.environ:
