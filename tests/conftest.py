@@ -25,7 +25,7 @@ TIERS = (
     *(f"unit/{one}" for one in ("api", "controllers", "core", "gather", "operator", "presentation", "server")),
     *("unit/settings", "unit/telemetry"),
     *(f"integration/{one}" for one in ("adapters", "cases", "cli", "datastorage", "faults", "hostile", "replay")),
-    *("integration/snapshot", "integration/story"),
+    *(f"integration/{one}" for one in ("server", "snapshot", "story")),
     *(f"e2e/{one}" for one in ("chart", "cli", "contract", "datastorage", "docs", "operator")),
     *("scenarios", "hack"),
 )

@@ -16,12 +16,12 @@ import pytest
 
 from inquest.api.installation import NAMESPACE
 from tests.integration.adapters.monitoring.servers import free_port
+from tests.integration.server.test_alertmanager import alertmanager, prometheus
 from tests.integration.story.conftest import Inhabit
 from tests.support.api import Object
 from tests.support.kube import Cluster, eventually
 from tests.support.listening import serving
 from tests.support.world import World, phase_of, word
-from tests.unit.server.intake.test_alertmanager import alertmanager, prometheus
 
 pytestmark = pytest.mark.xdist_group("story-real")
 REAL = True
