@@ -30,6 +30,7 @@ TIERS = (
     *("scenarios", "hack"),
 )
 os.environ.setdefault("INQUEST_FORBID_REAL_MODELS", "1")
+# Thousands of collected tests are a large heap, which Python's own threshold has searched for garbage all the time.
 prepare_interpreter()
 
 
