@@ -50,6 +50,7 @@ from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import publish_status, redact_object
 from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, ExecutionWithdrawn, Fact, UndoCreated
+from inquest.core.evidence.evidence import involved_object
 from inquest.core.remediation.effectiveness import (
     LOOK_BACK,
     NOT_KNOWN,
@@ -253,7 +254,7 @@ class ExecutionController:
         pods = await self.ports.status.list(POD, namespace, labels=f"batch.kubernetes.io/job-name={name}")
         names = {pod["metadata"]["name"] for pod in pods}
         events = await self.ports.status.list(EVENT, namespace)
-        return pods, tuple(one for one in events if (one.get("involvedObject") or {}).get("name") in names)
+        return pods, tuple(one for one in events if involved_object(one).get("name") in names)
 
     async def _succeeded(self, found: WorkflowExecution, outcome: JobOutcome, now: datetime) -> StatusUpdate:
         if _is_undo(found):

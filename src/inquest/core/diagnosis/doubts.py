@@ -67,7 +67,7 @@ def _of_words(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Iterator[
 
 
 def _has_ended(pod: ObservedObject) -> bool:
-    return (pod.object.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return pod.status.get("phase") in ("Succeeded", "Failed")
 
 
 def tells_of_errors(snapshot: Snapshot, log: LogTail, least: int = LEAST) -> bool:
@@ -108,7 +108,7 @@ def _of_routes(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Iterator
 
 
 def _refusals(route: ObservedObject) -> Iterator[str]:
-    for parent in (route.object.get("status") or {}).get("parents") or ():
+    for parent in route.status.get("parents") or ():
         for each in parent.get("conditions") or ():
             if each.get("type") in ("Accepted", "ResolvedRefs") and each.get("status") == "False":
                 yield f"{each['type']} is False ({each.get('reason', 'no reason')})"

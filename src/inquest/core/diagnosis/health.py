@@ -33,7 +33,7 @@ from inquest.core.cluster.relations import (
 )
 from inquest.core.cluster.selectors import is_scaled_by, labels_of, template_of
 from inquest.core.diagnosis.doubts import find_doubts
-from inquest.core.evidence.evidence import Health, Json, ObservedObject
+from inquest.core.evidence.evidence import Health, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 UNREADY_GRACE: Final = timedelta(seconds=60)
@@ -86,14 +86,14 @@ def _unmet(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]:
     if snapshot.proves_absent(target):
         yield f"{target.display} does not exist"
     for seen in snapshot.of_kind(*WORKLOADS, "CronJob", "Job"):
-        spec, (wanted, ready) = seen.object.get("spec") or {}, counted(seen.object)
+        spec, (wanted, ready) = seen.spec, counted(seen.object)
         short = seen.kind in WORKLOADS and ready < wanted and not _workload_issue(seen.object, snapshot.taken_at)
         if short and concern.holds(seen) and not is_told_above(seen, snapshot):
             yield f"{seen.kind}/{seen.name}: {ready} of {wanted} pods are ready"
         if concern.is_family(seen) and (held := next((word for word in HELD if spec.get(word) is True), "")):
             yield f"{seen.kind}/{seen.name} is held back: spec.{held} is true"
     service = snapshot.find(target) if target.kind == "Service" else None
-    if service is not None and (service.object.get("spec") or {}).get("selector") and not pods:
+    if service is not None and service.spec.get("selector") and not pods:
         yield f"no pod stands behind {target.display}"
     for service in snapshot.of_kind("Service"):
         if concern.holds(service):
@@ -102,10 +102,10 @@ def _unmet(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]:
 
 def _unheard(service: ObservedObject, pods: Sequence[ObservedObject]) -> Iterator[str]:
     """Ports of a Service that no container names, where every container behind it names its ports."""
-    specs = [pod.object.get("spec") or {} for pod in pods]
+    specs = [pod.spec for pod in pods]
     containers = [each for spec in specs for word in ("containers", "initContainers") for each in spec.get(word) or ()]
     named = [{port.get("containerPort") for port in each.get("ports") or ()} for each in containers]
-    for port in (service.object.get("spec") or {}).get("ports") or () if named and all(named) else ():
+    for port in service.spec.get("ports") or () if named and all(named) else ():
         to = port.get("targetPort", port.get("port"))
         if isinstance(to, int) and to not in set().union(*named):
             yield f"Service/{service.name} sends to port {to}, which no container behind it names"
@@ -178,7 +178,7 @@ def _issues(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]
     for seen in snapshot.objects:
         if seen.kind != "Pod" and concern.is_family(seen) and _is_stuck(seen.object, snapshot.taken_at):
             yield f"{seen.kind}/{seen.name}: still there after it was deleted"
-    for name in sorted({str((pod.object.get("spec") or {}).get("nodeName") or "") for pod in pods} - {""}):
+    for name in sorted({str(pod.spec.get("nodeName") or "") for pod in pods} - {""}):
         if snapshot.proves_absent(TargetRef(kind="Node", name=name)):
             yield f"Node/{name}: does not exist"
 
@@ -280,10 +280,10 @@ def _has_all(workload: Json) -> bool:
 def _was_made_up_for(pod: Json, job: ObservedObject, snapshot: Snapshot) -> bool:
     """The job succeeded at another try, or the next run of its schedule did."""
     metadata = pod.get("metadata", {})
-    if condition_of(job.object.get("status") or {}, "Complete").get("status") == "True":
+    if condition_of(job.status, "Complete").get("status") == "True":
         return True
     schedule, born = _controller(snapshot, job.object), parse_time(metadata.get("creationTimestamp"))
-    status = schedule.object.get("status") or {} if schedule else {}
+    status = schedule.status if schedule else {}
     succeeded = parse_time(status.get("lastSuccessfulTime"))
     return succeeded is not None and born is not None and succeeded > born
 
@@ -370,9 +370,9 @@ def _claim_issue(found: Json, now: datetime) -> str:
 
 def _waits_for_its_first_pod(seen: ObservedObject, snapshot: Snapshot) -> bool:
     """A claim that nobody uses yet, of a class that makes the volume where its first pod runs: it has to wait."""
-    if seen.kind != "PersistentVolumeClaim" or (seen.object.get("status") or {}).get("phase") != "Pending":
+    if seen.kind != "PersistentVolumeClaim" or seen.status.get("phase") != "Pending":
         return False
-    storage = snapshot.at("StorageClass", "", str((seen.object.get("spec") or {}).get("storageClassName") or ""))
+    storage = snapshot.at("StorageClass", "", str(seen.spec.get("storageClassName") or ""))
     waits = storage is not None and storage.object.get("volumeBindingMode") == "WaitForFirstConsumer"
     users = (pod for pod in snapshot.of_kind("Pod") if pod.namespace == seen.namespace)
     return waits and not any(seen.name in claims_of(pod.object) for pod in users)
@@ -420,7 +420,7 @@ def _service_issues(snapshot: Snapshot, concern: Concern) -> Iterator[str]:
         if concern.is_family(service) and lacks_address(service.object, snapshot.taken_at):
             yield f"Service/{service.name}: no address of a load balancer"
         slices = [each.object for each in snapshot.of_kind("EndpointSlice") if _serves(each, service)]
-        selects = (service.object.get("spec") or {}).get("selector")
+        selects = service.spec.get("selector")
         if selects and slices and not any(_has_ready(each) for each in slices) and concern.holds(service):
             yield f"Service/{service.name}: no ready endpoint"
 
@@ -434,7 +434,7 @@ def lacks_address(service: Json, now: datetime) -> bool:
 
 
 def _serves(found: ObservedObject, service: ObservedObject) -> bool:
-    return found.namespace == service.namespace and labels_of(found.object).get(SERVICE_NAME) == service.name
+    return found.namespace == service.namespace and found.labels.get(SERVICE_NAME) == service.name
 
 
 def _has_ready(found: Json) -> bool:
@@ -495,7 +495,7 @@ def is_about(event: Json, snapshot: Snapshot) -> bool:
 
 
 def subject_of(event: Json) -> tuple[Any, Any]:
-    about = event.get("involvedObject") or event.get("regarding") or {}
+    about = involved_object(event)
     return (about.get("kind"), about.get("name"))
 
 
@@ -509,7 +509,7 @@ def names_of(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> set[Step]:
 
 def well_since(pods: Sequence[ObservedObject]) -> datetime | None:
     """When the last pod became ready, None while one is not."""
-    statuses = [pod.object.get("status") or {} for pod in pods]
+    statuses = [pod.status for pod in pods]
     ready = [condition_of(status, "Ready") for status in statuses if is_true(status, "Ready")]
     known = [at for at in (parse_time(each.get("lastTransitionTime")) for each in ready) if at]
     return max(known) if known and len(known) == len(pods) else None

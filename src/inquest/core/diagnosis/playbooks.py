@@ -15,7 +15,7 @@ from typing import Any, Final
 from inquest.core.cluster.objects import WINDOW, condition_of, event_moment, is_recent, parse_time
 from inquest.core.cluster.pods import all_statuses, state_of, status_word
 from inquest.core.diagnosis.health import concerned_pods, is_about
-from inquest.core.evidence.evidence import Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 SHOWN: Final = 3
@@ -188,11 +188,7 @@ def _terminations(seen: ObservedObject, now: datetime) -> list[str]:
     """Reasons of the last ends; one of long ago says nothing of today."""
     if seen.kind != "Pod":
         return []
-    ends = [
-        state_of(status, "terminated", last=last)
-        for status in all_statuses(seen.object.get("status") or {})
-        for last in (False, True)
-    ]
+    ends = [state_of(status, "terminated", last=last) for status in all_statuses(seen.status) for last in (False, True)]
     return [str(end.get("reason") or "") for end in ends if end and is_recent(end.get("finishedAt"), now)]
 
 
@@ -233,7 +229,7 @@ def _lasted(wanted: timedelta | None, age: timedelta | None) -> bool:
 def _on_events(trigger: Trigger, snapshot: Snapshot) -> Iterator[_Seen]:
     for event in _warnings(snapshot):
         if _of_event(trigger, event.object, snapshot.taken_at) and not _is_over(event.object, snapshot):
-            about = _about(event.object)
+            about = involved_object(event.object)
             says = f"event {event.object.get('reason')} of {about.get('kind')}/{about.get('name')}{_timeless(event)}"
             mine, usual = is_about(event.object, snapshot), _is_usual(trigger, event.object)
             yield _Seen(says, (event.evidence,), mine, trigger.fields, usual)
@@ -263,7 +259,7 @@ def _of_event(trigger: Trigger, event: Json, now: datetime) -> bool:
     return (
         _hits(trigger.reason, str(event.get("reason") or ""))
         and _hits(trigger.message, str(event.get("message") or ""))
-        and _hits(trigger.kind, str(_about(event).get("kind") or ""))
+        and _hits(trigger.kind, str(involved_object(event).get("kind") or ""))
         and (trigger.of_object or _lasted(trigger.min_age, None if first is None else now - first))
     )
 
@@ -284,7 +280,7 @@ def _is_over(event: Json, snapshot: Snapshot) -> bool:
     if at is None:
         return False
     pod = next((pod for pod in snapshot.of_kind("Pod") if _names(event, pod)), None)
-    ready = condition_of((pod.object.get("status") or {}) if pod else {}, "Ready")
+    ready = condition_of(pod.status if pod else {}, "Ready")
     since = utc(parse_time(ready.get("lastTransitionTime"))) if ready.get("status") == "True" else None
     return snapshot.taken_at - at > WINDOW or (since is not None and since >= at)
 
@@ -293,12 +289,8 @@ def _timeless(event: ObservedObject) -> str:
     return "" if event_moment(event.object) else " (no time)"
 
 
-def _about(event: Json) -> Json:
-    return event.get("involvedObject") or event.get("regarding") or {}
-
-
 def _names(event: Json, pod: ObservedObject) -> bool:
-    about = _about(event)
+    about = involved_object(event)
     named = (about.get("kind"), about.get("name"), about.get("namespace") or pod.namespace)
     return named == ("Pod", pod.name, pod.namespace)
 

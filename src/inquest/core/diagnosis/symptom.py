@@ -44,7 +44,7 @@ def deepest_symptom(snapshot: Snapshot) -> Symptom | None:
 
 
 def _of_pod(snapshot: Snapshot, pod: ObservedObject) -> Iterator[Symptom]:
-    for status in all_statuses(pod.object.get("status") or {}):
+    for status in all_statuses(pod.status):
         name = str(status.get("name"))
         logs = [
             log for log in snapshot.logs if (log.namespace, log.pod, log.container) == (pod.namespace, pod.name, name)

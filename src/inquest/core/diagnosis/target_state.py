@@ -66,7 +66,7 @@ def _unwell_times(snapshot: Snapshot) -> Iterator[str]:
     sets = tuple(f"{seen.name}-" for seen in snapshot.of_kind("ReplicaSet") if concern.holds(seen))
     yield from _of_gone_pods(snapshot, sets, begin)
     for seen in snapshot.of_kind(*WORKLOADS, "Node", "Job"):
-        if seen.kind == "Job" and not (seen.object.get("status") or {}).get("failed"):
+        if seen.kind == "Job" and not seen.status.get("failed"):
             continue
         if concern.holds(seen):
             yield from _became(seen, ("Available", "Ready", "Complete"), begin, _born(seen.object))
@@ -95,7 +95,7 @@ def _is_told_while_starting(event: Json, at: datetime, pods: Sequence[ObservedOb
 
 
 def _of_pod(pod: ObservedObject, begin: datetime) -> Iterator[str]:
-    statuses = [*all_statuses(pod.object.get("status") or {})]
+    statuses = [*all_statuses(pod.status)]
     for each in statuses:
         ended = state_of(each, "terminated", last=True)
         at = parse_time(ended.get("finishedAt"))
@@ -107,7 +107,7 @@ def _of_pod(pod: ObservedObject, begin: datetime) -> Iterator[str]:
 
 def _became(seen: ObservedObject, types: tuple[str, ...], begin: datetime, started: datetime | None) -> Iterator[str]:
     """A good condition that came later than a start takes."""
-    for each in (seen.object.get("status") or {}).get("conditions") or ():
+    for each in seen.status.get("conditions") or ():
         at = parse_time(each.get("lastTransitionTime"))
         is_good = each.get("type") in types and each.get("status") == "True"
         if is_good and at and at >= begin and (started is None or at - started > UNREADY_GRACE):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Final
 
 from inquest.api.refs import TargetRef
@@ -108,6 +109,41 @@ class ObservedObject:
     @property
     def namespace(self) -> str:
         return str(self.object.get("metadata", {}).get("namespace", ""))
+
+    @property
+    def metadata(self) -> Json:
+        return self.object.get("metadata") or {}
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.metadata.get("labels") or {}
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return self.metadata.get("annotations") or {}
+
+    @property
+    def spec(self) -> Json:
+        return self.object.get("spec") or {}
+
+    @property
+    def status(self) -> Json:
+        return self.object.get("status") or {}
+
+    @cached_property
+    def ref(self) -> TargetRef:
+        """The name by which others refer to it."""
+        return TargetRef(
+            api_version=self.object.get("apiVersion"),
+            kind=self.kind,
+            name=self.metadata["name"],
+            namespace=self.metadata.get("namespace"),
+        )
+
+
+def involved_object(event: Json) -> Json:
+    """What an Event is about, in its old and new form."""
+    return event.get("involvedObject") or event.get("regarding") or {}
 
 
 def origin_of(found: Json) -> Origin:

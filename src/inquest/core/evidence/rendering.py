@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any, Final
 
-from inquest.core.evidence.evidence import NONE_FOUND, Json
+from inquest.core.evidence.evidence import NONE_FOUND, Json, involved_object
 
 MAX_LISTING: Final = 8_000
 """Characters of one listing."""
@@ -130,7 +130,7 @@ def log_tail(text: str, cap: int = MAX_LISTING) -> tuple[str, bool]:
 
 def event_line(event: Json) -> str:
     """What an Event says, on one line."""
-    about = event.get("involvedObject") or event.get("regarding") or {}
+    about = involved_object(event)
     return json.dumps(
         {
             "lastTimestamp": event_time(event),

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import OwnerChain
-from inquest.core.evidence.evidence import Json
+from inquest.core.evidence.evidence import Json, involved_object
 from inquest.gather.snapshot.context import owner_chain
 from inquest.gather.snapshot.entries import items_of
 from inquest.gather.snapshot.limits import START_PAUSES
@@ -47,7 +47,7 @@ def _names(event: Json, pod: str) -> bool:
 
 
 def _regarded(event: Json) -> dict[str, Any]:
-    return dict(event.get("involvedObject") or {})
+    return dict(involved_object(event))
 
 
 def _reference(maker: Json, namespace: str) -> TargetRef:

@@ -7,7 +7,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import name_of
-from inquest.core.evidence.evidence import Json
+from inquest.core.evidence.evidence import Json, involved_object
 from inquest.core.evidence.rendering import event_line, event_time
 from inquest.gather.snapshot.context import ReadError
 from inquest.gather.snapshot.entries import (
@@ -78,7 +78,7 @@ def _place(scene: ClusterState) -> dict[str, str]:
 
 def concerns(event: Json, scene: ClusterState) -> bool:
     """About the target, an owner, a pod of theirs or what stands between; in a namespace that is the target, all."""
-    about = event.get("involvedObject") or event.get("regarding") or {}
+    about = involved_object(event)
     return scene.is_about_namespace or (about.get("kind"), about.get("name")) in scene.owners
 
 

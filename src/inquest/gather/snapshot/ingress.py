@@ -15,7 +15,7 @@ from inquest.core.cluster.ingress import CARRIER, carrier_names, class_of, compl
 from inquest.core.cluster.objects import name_of, namespace_of
 from inquest.core.cluster.relations import backends_of, controller_of
 from inquest.core.cluster.selectors import annotations_of
-from inquest.core.evidence.evidence import Json
+from inquest.core.evidence.evidence import Json, involved_object
 from inquest.errors import Forbidden
 from inquest.gather.snapshot import logs
 from inquest.gather.snapshot.context import ReadError
@@ -113,7 +113,7 @@ async def _events(reader: SnapshotReader, pods: Sequence[Json]) -> Sequence[Snap
     """Warnings about these pods."""
     namespace, names = namespace_of(pods[0]), {name_of(pod) for pod in pods}
     found = await reader.list("Event", "v1", namespace, fields="type=Warning,involvedObject.kind=Pod")
-    ours = keep_named(found, lambda event: (event.get("involvedObject") or {}).get("name") in names)
+    ours = keep_named(found, lambda event: involved_object(event).get("name") in names)
     about = {"in": namespace}
     if isinstance(ours, ReadError):
         return await reader.show(f"{CARRIER} events", ours, about)

@@ -19,7 +19,7 @@ from inquest.core.cluster.relations import (
 )
 from inquest.core.cluster.selectors import annotations_of, labels_of
 from inquest.core.diagnosis.health import is_unwell
-from inquest.core.evidence.evidence import Json
+from inquest.core.evidence.evidence import Json, involved_object
 from inquest.errors import Forbidden
 from inquest.gather.snapshot.context import ReadError
 from inquest.gather.snapshot.entries import ListedItems, SnapshotEntry, gap_entry, items_of, keep_named
@@ -296,7 +296,7 @@ def _taken(scene: ClusterState) -> dict[str, set[str]]:
 
 def concerns_pods(event: Json, scene: ClusterState) -> bool:
     """Whether it is about a pod of the target, though that one is gone: those of its owners begin with their names."""
-    about = event.get("involvedObject") or event.get("regarding") or {}
+    about = involved_object(event)
     made = (name for kind, name in scene.owners if kind != "Pod")
     return any(str(about.get("name") or "").startswith(f"{name}-") for name in made)
 

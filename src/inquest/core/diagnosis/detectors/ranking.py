@@ -21,7 +21,7 @@ from inquest.core.diagnosis.categories import SYMPTOMS
 from inquest.core.diagnosis.detectors.causality import CLUSTER, CRASHES, FINE, NODE, explains, node_of
 from inquest.core.diagnosis.detectors.links import LinkedObject, Links, links
 from inquest.core.diagnosis.detectors.workload_reading import WORKLOADS, Key, key_of
-from inquest.core.evidence.evidence import Finding, ObservedObject
+from inquest.core.evidence.evidence import Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 MAX_FINDINGS: Final = 24
@@ -211,7 +211,7 @@ class Ranking:
         """Whether it ended a container once, and every pod there is ready now."""
         home = self.where.home(finding.object)
         ready = [
-            condition_of(pod.object.get("status") or {}, "Ready").get("status") == "True"
+            condition_of(pod.status, "Ready").get("status") == "True"
             for pod in self.snapshot.of_kind("Pod")
             if self._about(pod) == home
         ]
@@ -238,7 +238,7 @@ class Ranking:
         if seen.kind != "Event":
             key = (seen.kind, seen.namespace, seen.name)
         else:
-            about = seen.object.get("involvedObject") or seen.object.get("regarding") or {}
+            about = involved_object(seen.object)
             key = (str(about.get("kind")), str(about.get("namespace") or ""), str(about.get("name")))
         return self.where.homes.get(key, key)
 
@@ -255,7 +255,7 @@ def _beginnings(seen: ObservedObject) -> list[datetime]:
     if seen.kind == "Event":
         times = [seen.object.get("firstTimestamp") or seen.object.get("eventTime")]
     else:
-        status = seen.object.get("status") or {}
+        status = seen.status
         times = [each.get("lastTransitionTime") for each in status.get("conditions") or () if _is_trouble(each)]
     return [at for at in map(parse_time, times) if at]
 

@@ -16,7 +16,7 @@ from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import config_maps_of, controller_of
 from inquest.core.cluster.selectors import selector_selects
 from inquest.core.diagnosis.health import concerned_pods
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 ROLLOUT_WINDOW: Final = timedelta(hours=6)
@@ -113,13 +113,13 @@ def containers_of(pod: ObservedObject) -> Iterator[Container]:
 
 def is_going(pod: ObservedObject) -> bool:
     """Whether it is being deleted: what happens in it then is no fault."""
-    return bool(pod.object.get("metadata", {}).get("deletionTimestamp"))
+    return bool(pod.metadata.get("deletionTimestamp"))
 
 
 def _of_kind(pod: ObservedObject, kind: str, *, init: bool) -> Iterator[Container]:
-    status = pod.object.get("status") or {}
+    status = pod.status
     statuses = {each.get("name"): each for each in status.get(f"{kind[:-1]}Statuses") or ()}
-    for spec in (pod.object.get("spec") or {}).get(kind) or ():
+    for spec in pod.spec.get(kind) or ():
         if spec.get("name") in statuses:
             yield Container(pod, spec, statuses[spec["name"]], init)
 
@@ -129,10 +129,10 @@ def is_made_good(snapshot: Snapshot, seen: ObservedObject) -> bool:
     job = seen if seen.kind == "Job" else _owner(snapshot, seen, "Job")
     if job is None:
         return False
-    done = condition_of(job.object.get("status") or {}, "Complete")
+    done = condition_of(job.status, "Complete")
     cron = _owner(snapshot, job, "CronJob")
-    good = parse_time(((cron.object.get("status") or {}) if cron else {}).get("lastSuccessfulTime"))
-    began = parse_time((job.object.get("status") or {}).get("startTime") or _born(job))
+    good = parse_time((cron.status if cron else {}).get("lastSuccessfulTime"))
+    began = parse_time(job.status.get("startTime") or _born(job))
     return done.get("status") == "True" or (good is not None and began is not None and good > began)
 
 
@@ -144,7 +144,7 @@ def _owner(snapshot: Snapshot, seen: ObservedObject, kind: str) -> ObservedObjec
 
 
 def _born(seen: ObservedObject) -> Any:
-    return seen.object.get("metadata", {}).get("creationTimestamp")
+    return seen.metadata.get("creationTimestamp")
 
 
 # --- the pods of the target, and of a Service ----------------------------------------------------------------
@@ -162,7 +162,7 @@ def own_pods(snapshot: Snapshot) -> tuple[ObservedObject, ...]:
 
 def behind(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
     """The pods that a Service selects."""
-    selector = (service.object.get("spec") or {}).get("selector") or {}
+    selector = service.spec.get("selector") or {}
     pods = (pod for pod in snapshot.of_kind("Pod") if pod.namespace == service.namespace)
     return [pod for pod in pods if selector and selector_selects({"matchLabels": selector}, labels_on(pod.object))]
 
@@ -173,7 +173,7 @@ def labels_on(found: Json) -> dict[str, str]:
 
 def settings_of(snapshot: Snapshot, pod: ObservedObject) -> Iterator[str]:
     """Values of environment, arguments and ConfigMaps that a pod takes."""
-    spec = pod.object.get("spec") or {}
+    spec = pod.spec
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         yield from (str(each) for word in ("command", "args") for each in container.get(word) or ())
         yield from (str(each["value"]) for each in container.get("env") or () if each.get("value"))
@@ -191,7 +191,7 @@ def config_map(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject 
 
 def culprit(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
     """The workload rather than its pod: the topmost owner that is known."""
-    current, ref = pod, object_ref(pod.object)
+    current, ref = pod, pod.ref
     for _ in range(10):
         owner = controller_of(current.object)
         if not owner:
@@ -218,21 +218,6 @@ def _behind_revision(ref: TargetRef, pod: ObservedObject) -> TargetRef:
 def _under_root(snapshot: Snapshot) -> set[tuple[str, str, str]]:
     refs = (snapshot.target, *snapshot.chain, snapshot.root)
     return {(ref.kind, ref.namespace or "", ref.name) for ref in refs}
-
-
-def ref_of(seen: ObservedObject) -> TargetRef:
-    return object_ref(seen.object)
-
-
-def object_ref(found: Json) -> TargetRef:
-    """The name of an object that was read."""
-    metadata = found.get("metadata", {})
-    return TargetRef(
-        api_version=found.get("apiVersion"),
-        kind=str(found.get("kind")),
-        name=metadata["name"],
-        namespace=metadata.get("namespace"),
-    )
 
 
 def pod_field(ref: TargetRef, rest: str) -> str:
@@ -277,7 +262,7 @@ def events_about(snapshot: Snapshot, pod: ObservedObject, *reasons: str) -> list
 
 
 def _is_of(event: Json, pod: ObservedObject) -> bool:
-    about = event.get("involvedObject") or event.get("regarding") or {}
+    about = involved_object(event)
     where = about.get("namespace") or event.get("metadata", {}).get("namespace") or pod.namespace
     return (about.get("kind"), about.get("name"), where) == ("Pod", pod.name, pod.namespace)
 
@@ -314,7 +299,7 @@ def rollout_facts(snapshot: Snapshot, owner: TargetRef | None = None) -> dict[st
     if len(numbered) < 2:
         return {}
     (newest, latest), (before, _) = numbered[:2]
-    born = parse_time(latest.object.get("metadata", {}).get("creationTimestamp"))
+    born = parse_time(latest.metadata.get("creationTimestamp"))
     if born is None or snapshot.taken_at - born > ROLLOUT_WINDOW:
         return {}
     return {"revision": str(newest), "previousRevision": str(before)}
@@ -336,7 +321,7 @@ def _is_new(snapshot: Snapshot, owner: TargetRef, field: str) -> bool:
     numbered = _numbered(snapshot, owner)
     if not field.startswith(_TEMPLATE) or len(numbered) < 2:
         return True
-    one, other = ((each.object.get("spec") or {}).get("template") for _, each in numbered[:2])
+    one, other = (each.spec.get("template") for _, each in numbered[:2])
     path = field.removeprefix(_TEMPLATE)
     return not one or not other or _at(one, path) != _at(other, path)
 

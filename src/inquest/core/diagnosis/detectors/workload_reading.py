@@ -12,12 +12,12 @@ from weakref import ReferenceType, ref
 from pydantic import ValidationError
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition_of, event_moment, is_recent, parse_time
+from inquest.core.cluster.objects import event_moment, is_recent, is_true, parse_time
 from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import controller_of
 from inquest.core.cluster.selectors import labels_of, template_of
-from inquest.core.diagnosis.detectors.reading import MAX_QUOTE, cited, culprit, object_ref, pod_field
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
+from inquest.core.diagnosis.detectors.reading import MAX_QUOTE, cited, culprit, pod_field
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Rollout", "Pod")
@@ -44,9 +44,6 @@ def remembered(function: Callable[[Snapshot], T]) -> Callable[[Snapshot], T]:
     return answer
 
 
-ref_of: Final = object_ref
-
-
 def ref_to(kind: str, name: str, namespace: str | None, api_version: str | None = None) -> TargetRef | None:
     """A reference out of text, None where the text is no name."""
     try:
@@ -61,25 +58,20 @@ def proof_of_absence(snapshot: Snapshot, kind: str, name: str, namespace: str | 
     return snapshot.proves_absent(ref) if ref else ""
 
 
-def spec_of(found: Json) -> Json:
-    """Its spec, empty where there is none."""
-    return found.get("spec") or {}
-
-
-def status_of(found: Json) -> Json:
-    """Its status, empty where there is none."""
-    return found.get("status") or {}
-
-
 def listed(found: Json, name: str) -> tuple[Json, ...]:
     """The objects of a list field; anything else in it is left out."""
     items = found.get(name) or ()
     return tuple(each for each in items if isinstance(each, dict)) if isinstance(items, (list, tuple)) else ()
 
 
-def pod_spec_of(found: Json) -> Json:
+def pod_spec_of(found: ObservedObject) -> Json:
     """The pod spec of a workload, or of a pod."""
-    return template_of(found).get("spec") or {}
+    return template_of(found.object).get("spec") or {}
+
+
+def template_labels(workload: ObservedObject) -> dict[str, str]:
+    """The labels that the pods of a workload get."""
+    return dict(labels_of(template_of(workload.object)))
 
 
 # --- workloads and their pods ---------------------------------------------------------------------------------
@@ -106,7 +98,7 @@ def _stands_alone(snapshot: Snapshot, found: ObservedObject) -> bool:
 def workload_of(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
     """The workload to change for a pod; a ReplicaSet that was not read is named by its Deployment."""
     ref = culprit(snapshot, pod)
-    suffix = labels_of(pod.object).get(_HASH_LABEL, "")
+    suffix = pod.labels.get(_HASH_LABEL, "")
     if ref.kind == "ReplicaSet" and suffix and ref.name.endswith(f"-{suffix}") and snapshot.find(ref) is None:
         return TargetRef(
             api_version="apps/v1",
@@ -124,7 +116,7 @@ def workload_named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> 
         found = snapshot.find(ref) if ref else None
         owner = controller_of(found.object) if found else {}
         if not owner:
-            return ref_of(found.object) if found else ref
+            return found.ref if found else ref
         ref = ref_to(str(owner.get("kind")), str(owner.get("name")), namespace, owner.get("apiVersion")) or ref
     return ref
 
@@ -145,29 +137,27 @@ def _pods_by_workload(snapshot: Snapshot) -> Mapping[Key, list[ObservedObject]]:
 def live_pods(snapshot: Snapshot) -> Iterator[ObservedObject]:
     """Pods that have not ended and are not being deleted."""
     for pod in snapshot.of_kind("Pod"):
-        done = status_of(pod.object).get("phase") in ("Succeeded", "Failed")
-        if not done and not pod.object.get("metadata", {}).get("deletionTimestamp"):
+        done = pod.status.get("phase") in ("Succeeded", "Failed")
+        if not done and not pod.metadata.get("deletionTimestamp"):
             yield pod
 
 
-def is_ready(pod: Json) -> bool:
+def is_ready(pod: ObservedObject) -> bool:
     """Whether the pod's own condition says that it is ready."""
-    return condition_of(status_of(pod), "Ready").get("status") == "True"
+    return is_true(pod.status, "Ready")
 
 
-def wanted_replicas(found: Json) -> int:
+def wanted_replicas(found: ObservedObject) -> int:
     """How many pods a workload is asked for; one where nothing is said."""
-    if found.get("kind") == "DaemonSet":
-        return int(status_of(found).get("desiredNumberScheduled") or 0)
-    spec = spec_of(found)
-    count = spec.get("parallelism", 1) if found.get("kind") == "Job" else spec.get("replicas", 1)
+    if found.kind == "DaemonSet":
+        return int(found.status.get("desiredNumberScheduled") or 0)
+    count = found.spec.get("parallelism" if found.kind == "Job" else "replicas", 1)
     return int(count if count is not None else 1)
 
 
-def ready_replicas(found: Json) -> int:
+def ready_replicas(found: ObservedObject) -> int:
     """How many of them are ready."""
-    status = status_of(found)
-    return int(status.get("numberReady") or status.get("readyReplicas") or 0)
+    return int(found.status.get("numberReady") or found.status.get("readyReplicas") or 0)
 
 
 def is_short(snapshot: Snapshot, ref: TargetRef) -> bool:
@@ -176,13 +166,13 @@ def is_short(snapshot: Snapshot, ref: TargetRef) -> bool:
     if found is None or found.kind in ("CronJob",):
         return True
     if found.kind == "Job":
-        return not int(status_of(found.object).get("succeeded") or 0)
+        return not int(found.status.get("succeeded") or 0)
     if found.kind == "Pod":
-        return not is_ready(found.object)
-    return ready_replicas(found.object) < wanted_replicas(found.object)
+        return not is_ready(found)
+    return ready_replicas(found) < wanted_replicas(found)
 
 
-def containers_of(found: Json) -> Iterator[tuple[str, Json]]:
+def container_specs(found: ObservedObject) -> Iterator[tuple[str, Json]]:
     """List name and spec of each container of a workload or pod, init containers first."""
     spec = pod_spec_of(found)
     for name in ("initContainers", "containers"):
@@ -195,17 +185,16 @@ def template_field(ref: TargetRef, listing: str, container: str, rest: str) -> s
     return pod_field(ref, f"{listing}[name={container}].{rest}")
 
 
-def age_seconds(snapshot: Snapshot, found: Json) -> float | None:
+def age_seconds(snapshot: Snapshot, found: ObservedObject) -> float | None:
     """Seconds since the object was made, None where it does not say."""
-    born = parse_time(found.get("metadata", {}).get("creationTimestamp"))
+    born = parse_time(found.metadata.get("creationTimestamp"))
     return None if born is None else (snapshot.taken_at - born).total_seconds()
 
 
-def container_troubles(pod: Json) -> Iterator[Json]:
+def container_troubles(pod: ObservedObject) -> Iterator[Json]:
     """States of containers that do not run: waiting, ended, or ended before."""
-    status = status_of(pod)
     for name in ("initContainerStatuses", "containerStatuses"):
-        for each in listed(status, name):
+        for each in listed(pod.status, name):
             if not each.get("ready"):
                 yield from (state_of(each, "waiting"), state_of(each, "terminated"))
             yield state_of(each, "terminated", last=True)
@@ -214,14 +203,9 @@ def container_troubles(pod: Json) -> Iterator[Json]:
 # --- events ----------------------------------------------------------------------------------------------------
 
 
-def about(event: Json) -> Json:
-    """The object of an Event, in its old and new form."""
-    return event.get("involvedObject") or event.get("regarding") or {}
-
-
-def message_of(event: Json) -> str:
+def message_of(event: ObservedObject) -> str:
     """What an Event says, cut before anything is matched against it."""
-    return str(event.get("message") or event.get("note") or "")[:4000]
+    return str(event.object.get("message") or event.object.get("note") or "")[:4000]
 
 
 def events_of(snapshot: Snapshot, *reasons: str, recent: bool = True) -> list[ObservedObject]:
@@ -239,7 +223,7 @@ def events_on(snapshot: Snapshot, found: ObservedObject, *reasons: str) -> list[
 
 
 def _named(event: ObservedObject) -> tuple[str, str, str]:
-    seen = about(event.object)
+    seen = involved_object(event.object)
     return str(seen.get("kind")), str(seen.get("name")), str(seen.get("namespace") or event.namespace)
 
 
@@ -265,7 +249,7 @@ def cite(snapshot: Snapshot, found: ObservedObject | None, *quotes: str) -> tupl
 
 def cite_event(snapshot: Snapshot, event: ObservedObject | None) -> tuple[Citation, ...]:
     """An Event's own words."""
-    return cited(snapshot, event.evidence, message_of(event.object)[:MAX_QUOTE]) if event else ()
+    return cited(snapshot, event.evidence, message_of(event)[:MAX_QUOTE]) if event else ()
 
 
 def cite_entry(snapshot: Snapshot, evidence: str) -> tuple[Citation, ...]:

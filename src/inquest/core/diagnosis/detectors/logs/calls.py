@@ -12,7 +12,7 @@ from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, extern
 from inquest.core.diagnosis.detectors.logs.words import LogFinding
 from inquest.core.diagnosis.detectors.network.callee import Callee, callee, nearest_service, workload_named
 from inquest.core.diagnosis.detectors.platform.bindings import BoundSetting, place_of
-from inquest.core.diagnosis.detectors.reading import cited, container_field, containers_of, pod_field, ref_of
+from inquest.core.diagnosis.detectors.reading import cited, container_field, containers_of, pod_field
 from inquest.core.evidence.evidence import ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -41,7 +41,7 @@ def _wrong_external_name(view: LogView, called: Callee, said: LogFinding) -> Log
         return None
     return LogCause(
         "DNSFailing",
-        ref_of(called.service),
+        called.service.ref,
         "spec.externalName",
         called.external_name,
         0.75,
@@ -61,7 +61,7 @@ _TRANSIENT: Final = re.compile(
 
 def _own_resolver(view: LogView, called: Callee, said: LogFinding) -> LogCause | None:
     """Its pods are told whom to ask, and that one does not answer, or does not know the cluster's names."""
-    spec = view.container.pod.object.get("spec") or {}
+    spec = view.container.pod.spec
     servers = [str(each) for each in (spec.get("dnsConfig") or {}).get("nameservers") or ()]
     silent = _TRANSIENT.search(said.line) and (not _ASKED.search(said.line) or _asked(said.line) in servers)
     if not servers or not (silent or (called.in_cluster and spec.get("dnsPolicy") == "None")):
@@ -91,7 +91,7 @@ def _asked(line: str) -> str:
 
 def _resolver_failing(view: LogView, called: Callee, said: LogFinding) -> LogCause | None:
     """The Service exists: the name is right, and the resolver is not reached or not asked."""
-    policy = str((view.container.pod.object.get("spec") or {}).get("dnsPolicy") or "")
+    policy = str(view.container.pod.spec.get("dnsPolicy") or "")
     if policy in ("None", "Default"):
         return LogCause(
             "DNSFailing",
@@ -263,7 +263,7 @@ _MAX_SEARCHED: Final = 20_000
 
 
 def _has_port(service: ObservedObject, port: str, view: LogView) -> bool:
-    ports = (service.object.get("spec") or {}).get("ports") or ()
+    ports = service.spec.get("ports") or ()
     return service.namespace == view.container.pod.namespace and any(str(each.get("port")) == port for each in ports)
 
 
@@ -288,7 +288,7 @@ def _wrong_port(view: LogView, called: Callee, port: str, said: LogFinding) -> L
         called.name,
     ]
     place = place_of(view.snapshot, view.container, *names)
-    found = place or BoundSetting(ref_of(called.service), "spec.ports", port)
+    found = place or BoundSetting(called.service.ref, "spec.ports", port)
     offered = ", ".join(str(each.get("port")) for each in called.ports)
     return LogCause(
         "AddressMisconfigured" if place else "PortMismatch",
@@ -308,13 +308,13 @@ def _wrong_port(view: LogView, called: Callee, port: str, said: LogFinding) -> L
 
 def _wants_none(snapshot: Snapshot, called: Callee) -> bool:
     found = snapshot.find(called.workload) if called.workload else None
-    return found is not None and (found.object.get("spec") or {}).get("replicas") == 0
+    return found is not None and found.spec.get("replicas") == 0
 
 
 def _has_no_pods(snapshot: Snapshot, called: Callee) -> bool:
     """No pod was read behind it, and its workload counts none that is ready either."""
     found = snapshot.find(called.workload) if called.workload and not called.pods else None
-    return found is not None and not (found.object.get("status") or {}).get("readyReplicas")
+    return found is not None and not found.status.get("readyReplicas")
 
 
 def _down(view: LogView, called: Callee, address: str, said: LogFinding) -> LogCause:
@@ -348,7 +348,7 @@ def _silent_service(view: LogView, called: Callee, said: LogFinding) -> LogCause
     """It has ready pods, or nobody knows: what keeps them apart is for others to say."""
     if called.service is None:
         return None
-    ref = called.workload if called.pods and called.workload else ref_of(called.service)
+    ref = called.workload if called.pods and called.workload else called.service.ref
     return LogCause(
         "DependencyFailing",
         ref,

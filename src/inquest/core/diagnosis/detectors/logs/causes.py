@@ -309,14 +309,14 @@ def _port_in_use(view: LogView, said: LogFinding) -> LogCause:
 
 
 def _is_on_node(pod: ObservedObject) -> bool:
-    return bool((pod.object.get("spec") or {}).get("hostNetwork"))
+    return bool(pod.spec.get("hostNetwork"))
 
 
 def _taken_on_node(view: LogView, port: str, said: LogFinding) -> LogCause:
     """The ports of the node are everybody's: a pod that says that it has this one, or somebody who does not say so."""
     holder = _holder_on_node(view, port)
     whose = culprit(view.snapshot, holder).display if holder else ""
-    node = str((view.container.pod.object.get("spec") or {}).get("nodeName") or "")
+    node = str(view.container.pod.spec.get("nodeName") or "")
     return LogCause(
         "PortConflict",
         view.ref,
@@ -336,9 +336,9 @@ def _taken_on_node(view: LogView, port: str, said: LogFinding) -> LogCause:
 
 
 def _holder_on_node(view: LogView, port: str) -> ObservedObject | None:
-    node = (view.container.pod.object.get("spec") or {}).get("nodeName")
+    node = view.container.pod.spec.get("nodeName")
     for pod in view.snapshot.of_kind("Pod") if node and port else ():
-        same = (pod.object.get("spec") or {}).get("nodeName") == node
+        same = pod.spec.get("nodeName") == node
         if same and culprit(view.snapshot, pod) != view.ref and port in _ports_on_node(pod):
             return pod
     return None

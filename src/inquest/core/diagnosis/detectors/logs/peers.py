@@ -6,7 +6,6 @@ import re
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.selectors import annotations_of
 from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, external, held, holder
 from inquest.core.diagnosis.detectors.logs.words import LogFinding
 from inquest.core.diagnosis.detectors.network.callee import (
@@ -27,7 +26,7 @@ from inquest.core.diagnosis.detectors.platform.bindings import (
     secret_of,
     secret_variable,
 )
-from inquest.core.diagnosis.detectors.reading import cited, containers_of, pod_field, ref_of, settings_of
+from inquest.core.diagnosis.detectors.reading import cited, containers_of, pod_field, settings_of
 from inquest.core.evidence.evidence import ObservedObject
 
 
@@ -46,7 +45,7 @@ def _database(view: LogView, said: LogFinding, kinds: tuple[str, ...] = DATABASE
 def _database_ref(view: LogView, called: Callee | None) -> TargetRef:
     if called is None:
         return view.ref
-    return called.workload or (ref_of(called.service) if called.service else external(called.host))
+    return called.workload or (called.service.ref if called.service else external(called.host))
 
 
 def too_many_connections(view: LogView, said: LogFinding) -> LogCause:
@@ -130,7 +129,7 @@ def broker_full(view: LogView, said: LogFinding) -> LogCause | None:
         return None
     ref = _database_ref(view, called)
     asleep = _sleeping_reader(view, called)
-    found = BoundSetting(ref_of(asleep), "spec.replicas", "0") if asleep else BoundSetting(ref, "process", said.line)
+    found = BoundSetting(asleep.ref, "spec.replicas", "0") if asleep else BoundSetting(ref, "process", said.line)
     asleep_too = f", and {found.ref.display}, which fetches from it, is scaled to zero" if asleep else ""
     return LogCause(
         "ScaledToZero" if asleep else "Overloaded",
@@ -151,7 +150,7 @@ def _sleeping_reader(view: LogView, called: Callee) -> ObservedObject | None:
     found = [
         each
         for each in view.snapshot.of_kind("Deployment", "StatefulSet")
-        if (each.object.get("spec") or {}).get("replicas") == 0 and _names(view, each, called)
+        if each.spec.get("replicas") == 0 and _names(view, each, called)
     ]
     return found[0] if len(found) == 1 else None
 
@@ -211,15 +210,15 @@ _OWN_KEYS: Final = frozenset(
 def cloud_denied(view: LogView, said: LogFinding) -> LogCause | None:
     """A cloud refuses a pod whose account is tied to none of the cloud, so that the pod acts as its node."""
     pod = view.container.pod
-    name = str((pod.object.get("spec") or {}).get("serviceAccountName") or "default")
+    name = str(pod.spec.get("serviceAccountName") or "default")
     account = view.snapshot.find(TargetRef(kind="ServiceAccount", name=name, namespace=pod.namespace or None))
     key = next((key for words, key in _OF_CLOUD if words.search(said.line)), "")
     given = {str(each.get("name")) for each in view.container.spec.get("env") or ()}
     if account is None or not key or given & _OWN_KEYS or ":user/" in said.line:
         return None
-    if any(_CLOUD.search(each) for each in annotations_of(account.object)):
+    if any(_CLOUD.search(each) for each in account.annotations):
         return None
-    ref = ref_of(account)
+    ref = account.ref
     return LogCause(
         "CredentialsInvalid",
         ref,
@@ -253,7 +252,7 @@ def _sent_to_readers(view: LogView, said: LogFinding) -> LogCause | None:
         return None
     address, service = mine[0]
     writers = _siblings(view, service)
-    ref = ref_of(address.holder)
+    ref = address.holder.ref
     meant = f"; Service/{writers[0].name} leads to the same workload" if writers else ""
     return LogCause(
         "AddressMisconfigured",
@@ -349,7 +348,7 @@ def protocol(view: LogView, said: LogFinding) -> LogCause | None:
     host = said.named.get("host", "")
     called = callee(view.snapshot, host, view.container.pod.namespace) if host else None
     place = holder(view, called) if called else None
-    found = place or (BoundSetting(ref_of(called.service), "spec.ports", host) if called and called.service else None)
+    found = place or (BoundSetting(called.service.ref, "spec.ports", host) if called and called.service else None)
     if found is None:
         found = BoundSetting(view.ref, "log", said.line)
     return LogCause(
@@ -446,7 +445,7 @@ _AUTOMOUNT: Final = "automountServiceAccountToken"
 def without_token(view: LogView, said: LogFinding) -> LogCause | None:
     """A client of the API server whose pod is given no token: by its own spec, else by its account."""
     pod, container = view.container.pod, view.container.spec
-    spec = pod.object.get("spec") or {}
+    spec = pod.spec
     if any(str(each.get("mountPath")).rstrip("/") == TOKEN_PLACE for each in container.get("volumeMounts") or ()):
         return None
     name = str(spec.get("serviceAccountName") or "default")
@@ -455,7 +454,7 @@ def without_token(view: LogView, said: LogFinding) -> LogCause | None:
     given = spec.get(_AUTOMOUNT) if _AUTOMOUNT in spec else (account.object.get(_AUTOMOUNT) if account else None)
     if holder is None or given is not False:
         return None
-    ref = view.ref if holder is pod else ref_of(holder)
+    ref = view.ref if holder is pod else holder.ref
     field = pod_field(ref, _AUTOMOUNT) if holder is pod else _AUTOMOUNT
     return LogCause(
         "CredentialsInvalid",

@@ -107,7 +107,7 @@ def permission(view: LogView, said: LogFinding) -> LogCause | None:
 
 def _identity(view: LogView, *, on_volume: bool) -> tuple[str, str]:
     """Which field decides as whom it runs, and with which group."""
-    pod = (view.container.pod.object.get("spec") or {}).get("securityContext") or {}
+    pod = view.container.pod.spec.get("securityContext") or {}
     own = view.container.spec.get("securityContext") or {}
     if on_volume:
         return pod_field(view.ref, "securityContext.fsGroup"), str(pod.get("fsGroup", ""))

@@ -32,7 +32,7 @@ from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, 
 from inquest.core.diagnosis.detectors.workload_reading import (
     cite,
     cite_entry,
-    containers_of,
+    container_specs,
     distinct,
     is_short,
     key_of,
@@ -40,9 +40,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     named_quote,
     proof_of_absence,
     quoted,
-    ref_of,
     ref_to,
-    spec_of,
     workloads,
 )
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
@@ -107,7 +105,7 @@ def _missing_service(
         object=ref,
         field="metadata.name",
         value="",
-        summary=f"{ref.display}: none exists in {place[1]} (metadata.name), though {ref_of(behind.object).display} "
+        summary=f"{ref.display}: none exists in {place[1]} (metadata.name), though {behind.ref.display} "
         f"is there to serve and {caller.display} calls it ({address.shown})"[:500],
         confidence=0.88 if line else 0.8,
         citations=(
@@ -160,7 +158,7 @@ def _name_finding(
     line: tuple[LogTail, str] | None,
     confidence: float,
 ) -> Finding:
-    ref, caller = ref_of(address.holder.object), address.caller_ref
+    ref, caller = address.holder.ref, address.caller_ref
     hint = f"; there is {meant.name} in {meant.namespace}" if meant else ""
     return Finding(
         detector=NAME,
@@ -195,7 +193,7 @@ def _facts(address: NamedAddress, service: str, meant: ObservedObject | None) ->
 
 def _actions(snapshot: Snapshot, address: NamedAddress) -> tuple[str, ...]:
     """A rollout that brought the address is taken back; a ConfigMap is mended."""
-    return (*roll_back(way_back(snapshot, ref_of(address.holder.object))), "PatchConfiguration")
+    return (*roll_back(way_back(snapshot, address.holder.ref)), "PatchConfiguration")
 
 
 def _own_words(snapshot: Snapshot, address: NamedAddress) -> tuple[Citation, ...]:
@@ -211,7 +209,7 @@ def _said(snapshot: Snapshot, line: tuple[LogTail, str] | None) -> tuple[Citatio
 
 def _unknown_port(snapshot: Snapshot, address: NamedAddress, known: list[NamedAddress]) -> Finding | None:
     service = callee(snapshot, address)
-    if service is None or address.port is None or spec_of(service.object).get("type") == "ExternalName":
+    if service is None or address.port is None or service.spec.get("type") == "ExternalName":
         return None
     offered = [port.get("port") for port in service_ports(service)]
     if _is_headless(service):
@@ -227,7 +225,7 @@ def _unknown_port(snapshot: Snapshot, address: NamedAddress, known: list[NamedAd
 
 def _is_headless(service: ObservedObject) -> bool:
     """A headless Service gives the pods' addresses: their own ports count."""
-    return spec_of(service.object).get("clusterIP") == "None"
+    return service.spec.get("clusterIP") == "None"
 
 
 def _behind_headless(snapshot: Snapshot, service: ObservedObject, address: NamedAddress) -> Finding | None:
@@ -235,12 +233,10 @@ def _behind_headless(snapshot: Snapshot, service: ObservedObject, address: Named
     found = next((port for port in service_ports(service) if port.get("port") == address.port), None)
     target = (found or {}).get("targetPort")
     pods = workloads_behind(snapshot, service)
-    own = {
-        port.get("containerPort") for each in pods for _, c in containers_of(each.object) for port in listed(c, "ports")
-    }
+    own = {port.get("containerPort") for each in pods for _, c in container_specs(each) for port in listed(c, "ports")}
     if found is None or target in (None, address.port) or not own or address.port in own:
         return None
-    ref = ref_of(service.object)
+    ref = service.ref
     return Finding(
         detector=NAME,
         category="PortMismatch",
@@ -275,7 +271,7 @@ def _calls_same(snapshot: Snapshot, address: NamedAddress, service: ObservedObje
 def _port_finding(
     snapshot: Snapshot, service: ObservedObject, address: NamedAddress, offered: list[object], *, rightly: bool
 ) -> Finding:
-    ref, caller = ref_of(address.holder.object), address.caller_ref
+    ref, caller = address.holder.ref, address.caller_ref
     field = address.port_field or address.field
     line = complaint(snapshot, caller, (address.host, *names_of(service)))
     ports = ", ".join(map(str, offered))
@@ -305,7 +301,7 @@ def _service_finding(
     snapshot: Snapshot, service: ObservedObject, address: NamedAddress, offered: list[object], callers: int
 ) -> Finding:
     """All who call it ask for one port that it does not offer: then it is the Service that changed."""
-    ref = ref_of(service.object)
+    ref = service.ref
     first = service_ports(service)[0]
     name = first.get("name")
     field = f"spec.ports[name={name}].port" if name else "spec.ports[0].port"
@@ -331,7 +327,7 @@ def _service_finding(
 
 def _external_names(snapshot: Snapshot) -> Iterator[Finding]:
     for service in snapshot.of_kind("Service"):
-        spec = spec_of(service.object)
+        spec = service.spec
         if spec.get("type") == "ExternalName":
             name = str(spec.get("externalName") or "")
             why, confidence, proof = _wrong_external(snapshot, service, name)
@@ -359,7 +355,7 @@ def _wrong_external(snapshot: Snapshot, service: ObservedObject, name: str) -> t
 def _external(
     snapshot: Snapshot, service: ObservedObject, name: str, why: str, confidence: float, proof: str
 ) -> Finding:
-    ref = ref_of(service.object)
+    ref = service.ref
     return Finding(
         detector=NAME,
         category="AddressMisconfigured",
@@ -386,7 +382,7 @@ def _governing(snapshot: Snapshot) -> Iterator[Finding]:
     """Pods of a StatefulSet have names of their own only under the headless Service that it names."""
     known = addresses(snapshot)
     for found in snapshot.of_kind("StatefulSet"):
-        name = spec_of(found.object).get("serviceName")
+        name = found.spec.get("serviceName")
         called = [each for each in known if _is_pod_name(each, found)]
         if name and called:
             yield from _governed(snapshot, found, str(name), called[0])
@@ -406,7 +402,7 @@ def _governed(snapshot: Snapshot, found: ObservedObject, name: str, address: Nam
         return
     if service is None and not proof:
         return
-    ref: TargetRef = ref_of(found.object)
+    ref: TargetRef = found.ref
     why = f"its pods are called under {wanted}" if service is not None else "there is no such Service"
     yield Finding(
         detector=NAME,

@@ -14,7 +14,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import selector_selects
-from inquest.core.diagnosis.detectors.reading import behind, containers_of, culprit, ref_of
+from inquest.core.diagnosis.detectors.reading import behind, containers_of, culprit
 from inquest.core.diagnosis.detectors.workload_reading import is_ready
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -48,22 +48,22 @@ class Callee:
     @property
     def external_name(self) -> str:
         """Where a Service without pods points to."""
-        spec = (self.service.object.get("spec") or {}) if self.service else {}
+        spec = self.service.spec if self.service else {}
         return str(spec.get("externalName") or "") if spec.get("type") == "ExternalName" else ""
 
     @property
     def ports(self) -> tuple[Json, ...]:
-        return tuple((self.service.object.get("spec") or {}).get("ports") or ()) if self.service else ()
+        return tuple(self.service.spec.get("ports") or ()) if self.service else ()
 
     def listens(self, port: str) -> bool:
         """Whether the Service has this port; a headless one passes every port on."""
-        spec = (self.service.object.get("spec") or {}) if self.service else {}
+        spec = self.service.spec if self.service else {}
         return spec.get("clusterIP") == "None" or any(str(each.get("port")) == port for each in self.ports)
 
     @property
     def is_down(self) -> bool:
         """Whether there are pods behind it and none is ready."""
-        return bool(self.pods) and not any(is_ready(pod.object) for pod in self.pods)
+        return bool(self.pods) and not any(is_ready(pod) for pod in self.pods)
 
 
 def callee(snapshot: Snapshot, host: str, namespace: str) -> Callee:
@@ -84,14 +84,14 @@ def _is_address(host: str) -> bool:
 
 def _by_address(snapshot: Snapshot, address: str) -> Callee:
     for service in snapshot.of_kind("Service"):
-        spec = service.object.get("spec") or {}
+        spec = service.spec
         if address in (spec.get("clusterIP"), *(spec.get("clusterIPs") or ())):
             return _of_service(snapshot, address, service)
     for pod in snapshot.of_kind("Pod"):
-        if (pod.object.get("status") or {}).get("podIP") == address:
+        if pod.status.get("podIP") == address:
             return Callee(address, workload=culprit(snapshot, pod), pods=(pod,), in_cluster=True)
     for node in snapshot.of_kind("Node"):
-        addresses = (node.object.get("status") or {}).get("addresses") or ()
+        addresses = node.status.get("addresses") or ()
         if any(each.get("address") == address for each in addresses):
             return Callee(address, node=node, in_cluster=True)
     return Callee(address, in_cluster=ipaddress.ip_address(address.strip("[]")).is_private)
@@ -147,12 +147,12 @@ def _of_service(snapshot: Snapshot, host: str, service: ObservedObject) -> Calle
 
 def _selected(snapshot: Snapshot, service: ObservedObject) -> TargetRef | None:
     """The workload whose pods the Service would select, though it has none."""
-    selector = (service.object.get("spec") or {}).get("selector") or {}
+    selector = service.spec.get("selector") or {}
     for found in snapshot.of_kind(*_WORKLOADS):
-        template = ((found.object.get("spec") or {}).get("template") or {}).get("metadata") or {}
+        template = (found.spec.get("template") or {}).get("metadata") or {}
         same = found.namespace == service.namespace
         if selector and same and selector_selects({"matchLabels": selector}, template.get("labels") or {}):
-            return ref_of(found)
+            return found.ref
     return None
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     SYSTEM,
     BrokenComponent,
@@ -17,7 +16,7 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     platform_finding,
 )
 from inquest.core.diagnosis.detectors.reading import is_going
-from inquest.core.diagnosis.detectors.workload_reading import cite, quoted, ref_of, ref_to, spec_of, wanted_replicas
+from inquest.core.diagnosis.detectors.workload_reading import cite, quoted, ref_to, wanted_replicas
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -93,7 +92,7 @@ def _of_config(snapshot: Snapshot, config: ObservedObject, trouble: BrokenCompon
     return platform_finding(
         "cluster_dns",
         "ClusterDNSFailing",
-        ref_of(config.object),
+        config.ref,
         COREFILE,
         _directive(trouble.line, _corefile(config)),
         f"the cluster's DNS does not start with its configuration: {trouble.line}",
@@ -136,12 +135,12 @@ def _of_pods(snapshot: Snapshot, trouble: BrokenComponent, count: int) -> Findin
 
 def _switched_off(snapshot: Snapshot) -> Iterator[Finding]:
     for seen in snapshot.of_kind("Deployment"):
-        is_dns = seen.namespace == SYSTEM and (seen.name in NAMES or labels_of(seen.object).get("k8s-app") in VALUES)
-        if is_dns and wanted_replicas(seen.object) == 0:
+        is_dns = seen.namespace == SYSTEM and (seen.name in NAMES or seen.labels.get("k8s-app") in VALUES)
+        if is_dns and wanted_replicas(seen) == 0:
             yield platform_finding(
                 "cluster_dns",
                 "ClusterDNSFailing",
-                ref_of(seen.object),
+                seen.ref,
                 "spec.replicas",
                 "0",
                 "the cluster's DNS is scaled to zero: no name of a Service is resolved",
@@ -162,12 +161,12 @@ def _serviceless(snapshot: Snapshot) -> Iterator[Finding]:
     pods = [pod for pod in _pods(snapshot) if is_working(pod)]
     if service is None or not pods:
         return
-    selector = spec_of(service.object).get("selector") or {}
-    if selector and not any(all(labels_of(pod.object).get(k) == v for k, v in selector.items()) for pod in pods):
+    selector = service.spec.get("selector") or {}
+    if selector and not any(all(pod.labels.get(k) == v for k, v in selector.items()) for pod in pods):
         yield platform_finding(
             "cluster_dns",
             "ClusterDNSFailing",
-            ref_of(service.object),
+            service.ref,
             "spec.selector",
             ",".join(f"{key}={value}" for key, value in sorted(selector.items())),
             "the Service of the cluster's DNS selects none of its ready pods",
@@ -199,7 +198,7 @@ def _misled(snapshot: Snapshot) -> Iterator[Finding]:
     yield platform_finding(
         "cluster_dns",
         "ClusterDNSFailing",
-        ref_of(config.object),
+        config.ref,
         COREFILE,
         wrong,
         f"the cluster's DNS does not know the zone cluster.local: {wrong}",
@@ -230,7 +229,7 @@ def _denying(snapshot: Snapshot) -> Iterator[Finding]:
     yield platform_finding(
         "cluster_dns",
         "ClusterDNSFailing",
-        ref_of(config.object),
+        config.ref,
         COREFILE,
         first,
         f"the cluster's DNS is told to say of the cluster's own names that there are none: {first}",
@@ -280,7 +279,7 @@ def _upstream(snapshot: Snapshot, config: ObservedObject, log: LogTail, hits: li
     return platform_finding(
         "cluster_dns",
         "ClusterDNSFailing",
-        ref_of(config.object),
+        config.ref,
         COREFILE,
         own or server,
         f"the cluster's DNS forwards to {server}, which does not answer ({len(hits)} times)",

@@ -12,8 +12,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import carrier_logs, complained_words, holds_word, settings_named
-from inquest.core.cluster.selectors import annotations_of
-from inquest.core.diagnosis.detectors.reading import cited, culprit, limited, ref_of
+from inquest.core.diagnosis.detectors.reading import cited, culprit, limited
 from inquest.core.diagnosis.detectors.workload_reading import cite, named_quote, quoted
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
@@ -52,7 +51,7 @@ def _reload_refused(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> It
     if len(holders) == 1:
         ingress, field, value = holders[0]
         quotes = (*cite(snapshot, ingress, named_quote(ingress)), *told)
-        yield _finding(ref_of(ingress), field, value, f"it keeps the controller from loading: {said}", 0.9, quotes)
+        yield _finding(ingress.ref, field, value, f"it keeps the controller from loading: {said}", 0.9, quotes)
     else:
         quotes = (*cite(snapshot, pod, named_quote(pod)), *told)
         owner = culprit(snapshot, pod)
@@ -61,7 +60,7 @@ def _reload_refused(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> It
 
 def _holders(snapshot: Snapshot, words: tuple[str, ...]) -> Iterator[tuple[ObservedObject, str, str]]:
     for ingress in snapshot.of_kind("Ingress") if words else ():
-        for key, value in annotations_of(ingress.object).items():
+        for key, value in ingress.annotations.items():
             if holds_word(value, words):
                 yield ingress, f"metadata.annotations[{key}]", value
 
@@ -96,7 +95,7 @@ def _no_header(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> Iterato
     told = cited(snapshot, log.evidence, headless[-1].strip())
     asking = next((found for found in _settings(snapshot, pod) if _asks(found)), None)
     seen, field, value = (asking, "data[use-proxy-protocol]", "true") if asking else (pod, "log", headless[-1].strip())
-    ref = ref_of(asking) if asking else culprit(snapshot, pod)
+    ref = asking.ref if asking else culprit(snapshot, pod)
     quotes = cite(snapshot, seen, quoted("use-proxy-protocol", "true") if asking else "", named_quote(seen))
     yield Finding(
         detector=NAME,

@@ -15,7 +15,6 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import carrier_logs
 from inquest.core.cluster.objects import condition_of
-from inquest.core.cluster.selectors import annotations_of
 from inquest.core.diagnosis.detectors.network.network_reading import find_service, service_ports
 from inquest.core.diagnosis.detectors.network.service_selector import is_slip
 from inquest.core.diagnosis.detectors.reading import cited, limited
@@ -31,10 +30,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     named_quote,
     proof_of_absence,
     quoted,
-    ref_of,
     ref_to,
-    spec_of,
-    status_of,
 )
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -74,7 +70,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _finding(snapshot: Snapshot, route: ObservedObject, fault: RouteFault) -> Finding:
-    ref = ref_of(route.object)
+    ref = route.ref
     return Finding(
         detector=NAME,
         category="IngressMisconfigured",
@@ -108,7 +104,7 @@ def _quote_of(fault: RouteFault) -> str:
 
 def backends(ingress: ObservedObject) -> Iterator[tuple[str, Json]]:
     """Path and service of each backend."""
-    spec = spec_of(ingress.object)
+    spec = ingress.spec
     default = (spec.get("defaultBackend") or {}).get("service")
     if default:
         yield "spec.defaultBackend.service", default
@@ -154,9 +150,9 @@ def _no_port(snapshot: Snapshot, service: ObservedObject, field: str, port: Json
 
 
 def _class_faults(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[RouteFault]:
-    spec = spec_of(ingress.object)
-    name, old = spec.get("ingressClassName"), annotations_of(ingress.object).get(CLASS_ANNOTATION)
-    served = bool((status_of(ingress.object).get("loadBalancer") or {}).get("ingress"))
+    spec = ingress.spec
+    name, old = spec.get("ingressClassName"), ingress.annotations.get(CLASS_ANNOTATION)
+    served = bool((ingress.status.get("loadBalancer") or {}).get("ingress"))
     if name:
         proof = proof_of_absence(snapshot, "IngressClass", str(name), None)
         if proof:
@@ -167,20 +163,20 @@ def _class_faults(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[Route
         return
     listing = next((each for each in snapshot.listings if each.kind == "IngressClass"), None)
     classes = snapshot.of_kind("IngressClass")
-    if listing and not any(annotations_of(each.object).get(DEFAULT_CLASS) == "true" for each in classes):
+    if listing and not any(each.annotations.get(DEFAULT_CLASS) == "true" for each in classes):
         told = cite_entry(snapshot, listing.evidence)
         yield RouteFault("spec.ingressClassName", "", "there is no default IngressClass", 0.8, told, "noClass")
 
 
 def _is_young(snapshot: Snapshot, found: ObservedObject) -> bool:
-    age = age_seconds(snapshot, found.object)
+    age = age_seconds(snapshot, found)
     return age is not None and age < GRACE_SECONDS
 
 
 def _secret_faults(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[RouteFault]:
     """The controller's complaint that names one of the Secrets."""
     complaints = list(_complaints(snapshot, ingress))
-    for number, each in enumerate(listed(spec_of(ingress.object), "tls")):
+    for number, each in enumerate(listed(ingress.spec, "tls")):
         name = str(each.get("secretName") or "")
         for said, told in complaints if name else ():
             if _NO_SECRET.search(said) and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", said):
@@ -191,7 +187,7 @@ def _secret_faults(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[Rout
 def _complaints(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[tuple[str, tuple[Citation, ...]]]:
     """What its controller says of it, with the evidence: in events, and in lines of its log that name its namespace."""
     for event in events_on(snapshot, ingress, *_EVENT_REASONS):
-        yield message_of(event.object), cite_event(snapshot, event)
+        yield message_of(event), cite_event(snapshot, event)
     own = re.compile(rf"(?<![\w.-]){re.escape(ingress.namespace)}/")
     for log in carrier_logs(snapshot):
         for line in reversed(log.text.splitlines()):
@@ -230,21 +226,21 @@ def _conflicts(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[RouteFau
 
 def _shares(ingress: ObservedObject) -> bool:
     """Made to stand beside another one of the same host and path."""
-    return any(key.endswith(("/canary", "/mergeable-ingress-type")) for key in annotations_of(ingress.object))
+    return any(key.endswith(("/canary", "/mergeable-ingress-type")) for key in ingress.annotations)
 
 
 def _made(found: ObservedObject) -> str:
-    return str(found.object.get("metadata", {}).get("creationTimestamp") or "")
+    return str(found.metadata.get("creationTimestamp") or "")
 
 
 def _class(ingress: ObservedObject) -> str:
-    old = annotations_of(ingress.object).get(CLASS_ANNOTATION)
-    return str(spec_of(ingress.object).get("ingressClassName") or old or "")
+    old = ingress.annotations.get(CLASS_ANNOTATION)
+    return str(ingress.spec.get("ingressClassName") or old or "")
 
 
 def _places(ingress: ObservedObject) -> Iterator[tuple[tuple[str, str, bool], tuple[str, str]]]:
     """Host, path and whether it is an exact one → Service and field of the path."""
-    for number, rule in enumerate(listed(spec_of(ingress.object), "rules")):
+    for number, rule in enumerate(listed(ingress.spec, "rules")):
         for place, path in enumerate(listed(rule.get("http") or {}, "paths")):
             service = str(((path.get("backend") or {}).get("service") or {}).get("name") or "")
             field = f"spec.rules[{number}].http.paths[{place}].path"
@@ -256,7 +252,7 @@ def _places(ingress: ObservedObject) -> Iterator[tuple[tuple[str, str, bool], tu
 
 
 def _route_backends(snapshot: Snapshot, route: ObservedObject) -> Iterator[RouteFault]:
-    for number, rule in enumerate(listed(spec_of(route.object), "rules")):
+    for number, rule in enumerate(listed(route.spec, "rules")):
         for place, backend in enumerate(listed(rule, "backendRefs")):
             if backend.get("kind", "Service") != "Service" or backend.get("namespace") not in (None, route.namespace):
                 continue
@@ -272,11 +268,11 @@ def _route_backends(snapshot: Snapshot, route: ObservedObject) -> Iterator[Route
 
 def _route_conditions(snapshot: Snapshot, route: ObservedObject) -> Iterator[RouteFault]:
     """What the route's controller says of it."""
-    for number, parent in enumerate(listed(status_of(route.object), "parents")):
+    for number, parent in enumerate(listed(route.status, "parents")):
         for name, field in (("Accepted", "spec.parentRefs"), ("ResolvedRefs", "spec.rules")):
             said = condition_of(parent, name)
             if said.get("status") == "False" and not _is_young(snapshot, route):
-                refs = listed(spec_of(route.object), "parentRefs")
+                refs = listed(route.spec, "parentRefs")
                 gateway = str((parent.get("parentRef") or {}).get("name") or "")
                 place = next((at for at, each in enumerate(refs) if each.get("name") == gateway), number)
                 path = f"{field}[{place}].name" if name == "Accepted" else field
@@ -290,7 +286,7 @@ def _foreign(route: ObservedObject) -> tuple[str, str] | None:
     """Field and namespace of the one backend that stands in another namespace; None where there are more."""
     found = [
         (f"spec.rules[{number}].backendRefs[{place}].namespace", str(backend["namespace"]))
-        for number, rule in enumerate(listed(spec_of(route.object), "rules"))
+        for number, rule in enumerate(listed(route.spec, "rules"))
         for place, backend in enumerate(listed(rule, "backendRefs"))
         if backend.get("namespace") not in (None, route.namespace)
     ]
@@ -302,7 +298,7 @@ def _foreign(route: ObservedObject) -> tuple[str, str] | None:
 
 def _virtual_destinations(snapshot: Snapshot, route: ObservedObject) -> Iterator[RouteFault]:
     for kind in ("http", "tcp", "tls"):
-        for number, rule in enumerate(listed(spec_of(route.object), kind)):
+        for number, rule in enumerate(listed(route.spec, kind)):
             for place, each in enumerate(listed(rule, "route")):
                 target = each.get("destination") or {}
                 field = f"spec.{kind}[{number}].route[{place}].destination"
@@ -331,11 +327,9 @@ def _subset(snapshot: Snapshot, field: str, target: Json, host: str) -> Iterator
     """A subset that no DestinationRule of that host defines."""
     wanted = target.get("subset")
     rules = [
-        each
-        for each in snapshot.of_kind("DestinationRule")
-        if str(spec_of(each.object).get("host") or "").split(".")[0] == host
+        each for each in snapshot.of_kind("DestinationRule") if str(each.spec.get("host") or "").split(".")[0] == host
     ]
-    known = [each.get("name") for rule in rules for each in listed(spec_of(rule.object), "subsets")]
+    known = [each.get("name") for rule in rules for each in listed(rule.spec, "subsets")]
     if wanted and rules and wanted not in known:
         why = f"DestinationRule/{rules[0].name} has the subsets {', '.join(map(str, known)) or 'none'} only"
         yield RouteFault(f"{field}.subset", str(wanted), why, 0.9, cite(snapshot, rules[0]), "subsetMissing", host)

@@ -18,8 +18,6 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     message_of,
     named_quote,
     quoted,
-    ref_of,
-    spec_of,
 )
 from inquest.core.diagnosis.health import lacks_address
 from inquest.core.evidence.evidence import Finding, ObservedObject
@@ -49,8 +47,8 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
             continue
         event = next(iter(events_on(snapshot, service, *_REFUSED)), None)
         if event is not None:
-            yield _finding(snapshot, service, message_of(event.object), event, 0.9)
-        elif is_target(snapshot, ref_of(service.object)) and not _is_deaf(snapshot):
+            yield _finding(snapshot, service, message_of(event), event, 0.9)
+        elif is_target(snapshot, service.ref) and not _is_deaf(snapshot):
             yield _finding(snapshot, service, "", None, 0.7)
 
 
@@ -62,12 +60,12 @@ def _is_deaf(snapshot: Snapshot) -> bool:
 def _finding(
     snapshot: Snapshot, service: ObservedObject, said: str, event: ObservedObject | None, confidence: float
 ) -> Finding:
-    ref = ref_of(service.object)
+    ref = service.ref
     field = next((field for word, field in _FIELDS if word in said.lower()), "spec.type")
     why = (
         f"it is refused one: {said}" if said else "nobody in this cluster gives it one, and none of its events says why"
     )
-    wanted = str(spec_of(service.object).get("loadBalancerClass") or "")
+    wanted = str(service.spec.get("loadBalancerClass") or "")
     value = wanted if field == "spec.loadBalancerClass" else "LoadBalancer" if field == "spec.type" else ""
     return Finding(
         detector=NAME,

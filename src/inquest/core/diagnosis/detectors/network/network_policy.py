@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.network.network_reading import (
     ANSWERED,
     REACHING,
@@ -60,8 +59,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     named_quote,
     pods_of,
     quoted,
-    ref_of,
-    spec_of,
+    template_labels,
     wanted_replicas,
     workloads,
 )
@@ -111,7 +109,7 @@ def network_policy(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _blocked_calls(snapshot: Snapshot) -> Iterator[Finding]:
     for caller in workloads(snapshot):
-        if caller.kind in ("Job", "CronJob") or wanted_replicas(caller.object):
+        if caller.kind in ("Job", "CronJob") or wanted_replicas(caller):
             for call in _calls(snapshot, caller):
                 yield from _findings(snapshot, call)
 
@@ -125,7 +123,7 @@ def _findings(snapshot: Snapshot, call: Call) -> Iterator[Finding]:
 
 def _certainty(snapshot: Snapshot, call: Call) -> float:
     """A complaint, a caller that is not ready, or a Signal about one of the two; else nobody suffers."""
-    caller = ref_of(call.caller.object)
+    caller = call.caller.ref
     if call.line:
         return 0.95
     if is_short(snapshot, caller):
@@ -150,13 +148,13 @@ def _to_service(snapshot: Snapshot, caller: ObservedObject, address: NamedAddres
     if service is None:
         yield from _to_unread(snapshot, caller, address)
         return
-    line = complaint(snapshot, ref_of(caller.object), (address.host, *names_of(service)))
-    what = f"{ref_of(caller.object).display} to {address.host}:{address.port or '?'}"
-    own = peer_of(caller, pods_of(snapshot, ref_of(caller.object)))
+    line = complaint(snapshot, caller.ref, (address.host, *names_of(service)))
+    what = f"{caller.ref.display} to {address.host}:{address.port or '?'}"
+    own = peer_of(caller, pods_of(snapshot, caller.ref))
     for target in workloads_behind(snapshot, service):
         port = port_of(target, *_target_port(service, address.port))
-        other = peer_of(target, pods_of(snapshot, ref_of(target.object)))
-        if wanted_replicas(target.object):
+        other = peer_of(target, pods_of(snapshot, target.ref))
+        if wanted_replicas(target):
             yield Call(caller, target, INGRESS, own, port, what, line, target)
         yield Call(caller, caller, EGRESS, other, port, what, line, target)
 
@@ -164,7 +162,7 @@ def _to_service(snapshot: Snapshot, caller: ObservedObject, address: NamedAddres
 def _to_unread(snapshot: Snapshot, caller: ObservedObject, address: NamedAddress) -> Iterator[Call]:
     """A Service of a namespace that was not read: its pods' labels are not known, so only the namespace counts."""
     place = service_named(snapshot, address.host, caller.namespace)
-    line = complaint(snapshot, ref_of(caller.object), (address.host,))
+    line = complaint(snapshot, caller.ref, (address.host,))
     if place is None or place[1] == caller.namespace or not line:
         return
     for policy in isolating(snapshot, caller, EGRESS):
@@ -172,7 +170,7 @@ def _to_unread(snapshot: Snapshot, caller: ObservedObject, address: NamedAddress
             named = listed(rule, "to")
             if not named or any(each.get("podSelector") or "ipBlock" in each for each in named):
                 return
-    what = f"{ref_of(caller.object).display} to {address.shown}"
+    what = f"{caller.ref.display} to {address.shown}"
     yield Call(caller, caller, EGRESS, Peer(place[1], {}), Port(None), what, line)
 
 
@@ -187,15 +185,15 @@ def _to_outside(snapshot: Snapshot, caller: ObservedObject, address: NamedAddres
     """A host outside counts only where the caller complains of it."""
     if service_named(snapshot, address.host, caller.namespace) is not None:
         return
-    line = complaint(snapshot, ref_of(caller.object), (address.host,), REACHING)
+    line = complaint(snapshot, caller.ref, (address.host,), REACHING)
     if line:
-        what = f"{ref_of(caller.object).display} to {address.shown}"
+        what = f"{caller.ref.display} to {address.shown}"
         yield Call(caller, caller, EGRESS, _OUTSIDE, Port(address.port), what, line)
 
 
 def _to_names(snapshot: Snapshot, caller: ObservedObject, known: list[NamedAddress]) -> Iterator[Call]:
     """The cluster's DNS, for whoever calls by name."""
-    ref = ref_of(caller.object)
+    ref = caller.ref
     unanswered = any_complaint(snapshot, ref, UNANSWERED)
     line = any_complaint(snapshot, ref, RESOLVING) or unanswered
     is_answered = not unanswered and any_complaint(snapshot, ref, ANSWERED) is not None
@@ -221,8 +219,8 @@ def _is_name_blocked(snapshot: Snapshot, caller: ObservedObject, protocol: str) 
 
 def _dns(snapshot: Snapshot) -> Peer:
     """The DNS pods as they were read, else as they are everywhere."""
-    pods = [each for each in snapshot.of_kind("Pod") if labels_of(each.object).get("k8s-app") == "kube-dns"]
-    return Peer(pods[0].namespace, {**labels_of(pods[0].object)}) if pods else _DNS
+    pods = [each for each in snapshot.of_kind("Pod") if each.labels.get("k8s-app") == "kube-dns"]
+    return Peer(pods[0].namespace, {**pods[0].labels}) if pods else _DNS
 
 
 # --- which policy is to blame -------------------------------------------------------------------------------
@@ -234,7 +232,7 @@ def _blame(snapshot: Snapshot, call: Call, policies: list[ObservedObject]) -> Po
 
 
 def _born(policy: ObservedObject) -> str:
-    return str(policy.object.get("metadata", {}).get("creationTimestamp") or "")
+    return str(policy.metadata.get("creationTimestamp") or "")
 
 
 def _nearest_rule(snapshot: Snapshot, call: Call, policy: ObservedObject) -> PolicyBlame:
@@ -242,7 +240,7 @@ def _nearest_rule(snapshot: Snapshot, call: Call, policy: ObservedObject) -> Pol
     found = [
         _rule_blame(snapshot, call, policy, number, rule) for number, rule in enumerate(rules(policy, call.direction))
     ]
-    selector = spec_of(policy.object).get("podSelector") or {}
+    selector = policy.spec.get("podSelector") or {}
     denies = PolicyBlame(
         policy, path_of(call.direction), "[]" if not found else "", 2 if not found else 1 + bool(selector)
     )
@@ -306,7 +304,7 @@ def _takes_anybody(snapshot: Snapshot, policy: ObservedObject, rule: Json, direc
 def _drifted(snapshot: Snapshot, call: Call) -> Iterator[PolicyBlame]:
     """A policy that would let the call through, and selects nobody: its podSelector is out of date."""
     for policy in snapshot.of_kind("NetworkPolicy"):
-        selector = spec_of(policy.object).get("podSelector") or {}
+        selector = policy.spec.get("podSelector") or {}
         same = policy.namespace == call.workload.namespace and call.direction in directions(policy)
         if not same or not selector or _selects_anybody(snapshot, policy):
             continue
@@ -331,7 +329,7 @@ def _selects_anybody(snapshot: Snapshot, policy: ObservedObject) -> bool:
 
 
 def _finding(snapshot: Snapshot, call: Call, blame: PolicyBlame, confidence: float) -> Finding:
-    ref, caller = ref_of(blame.policy.object), ref_of(call.caller.object)
+    ref, caller = blame.policy.ref, call.caller.ref
     word = call.direction.lower()
     shown = f"{blame.field} = {blame.value}" if blame.value else blame.field
     return Finding(
@@ -361,7 +359,7 @@ def _finding(snapshot: Snapshot, call: Call, blame: PolicyBlame, confidence: flo
 
 
 def _policy_quotes(policy: ObservedObject) -> Iterator[str]:
-    spec = spec_of(policy.object)
+    spec = policy.spec
     for word in ("policyTypes", "podSelector", "ingress", "egress"):
         if spec.get(word):
             yield quoted(word, spec[word])
@@ -380,7 +378,7 @@ def _unreachable(snapshot: Snapshot) -> Iterator[Finding]:
     for workload in workloads(snapshot):
         policies = isolating(snapshot, workload, INGRESS)
         services = services_of(snapshot, workload) if policies else []
-        if not services or not wanted_replicas(workload.object):
+        if not services or not wanted_replicas(workload):
             continue
         who = _who_is_kept_out(snapshot, workload, services, policies, routed)
         if who:
@@ -395,11 +393,11 @@ def _who_is_kept_out(
     routed: set[tuple[str, str]],
 ) -> tuple[str, float] | None:
     every = [rule for policy in policies for rule in rules(policy, INGRESS)]
-    outward = any(spec_of(each.object).get("type") in ("LoadBalancer", "NodePort") for each in services)
+    outward = any(each.spec.get("type") in ("LoadBalancer", "NodePort") for each in services)
     by_route = any((each.namespace, each.name) in routed for each in services)
     if (by_route or outward) and not any(_takes_foreign(rule) for rule in every):
         return "nobody from outside its namespace", 0.8 if by_route else 0.7
-    about = [ref_of(workload.object), *(ref_of(each.object) for each in services)]
+    about = [workload.ref, *(each.ref for each in services)]
     if not every and any(_is_the_target(snapshot, ref) for ref in about):
         return "nobody", 0.7
     return None
@@ -422,7 +420,7 @@ def _closed(
     snapshot: Snapshot, workload: ObservedObject, policies: list[ObservedObject], who: str, confidence: float
 ) -> Finding:
     policy = max(policies, key=lambda each: (not rules(each, INGRESS), _born(each), each.name))
-    ref, owner = ref_of(policy.object), ref_of(workload.object)
+    ref, owner = policy.ref, workload.ref
     return Finding(
         detector=NAME,
         category="NetworkPolicyBlocking",
@@ -437,7 +435,7 @@ def _closed(
         facts={
             "callee": owner.name,
             "direction": INGRESS,
-            "labels": limited(dict(labels_of(template_of(workload.object)))),
+            "labels": limited(template_labels(workload)),
         },
         refuted_by=("A request that reached those pods while the policy stands would refute it.",),
         actions=("FixNetworkPolicy",),

@@ -8,20 +8,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.workload_reading import (
     Key,
-    containers_of,
+    container_specs,
     key_of,
     listed,
     live_pods,
     pod_spec_of,
     pods_of,
     reached,
-    ref_of,
     remembered,
-    spec_of,
     template_field,
+    template_labels,
     wanted_replicas,
     workload_of,
     workloads,
@@ -84,7 +82,7 @@ class NamedAddress:
 
     @property
     def caller_ref(self) -> TargetRef:
-        return ref_of(self.caller.object)
+        return self.caller.ref
 
     @property
     def shown(self) -> str:
@@ -101,22 +99,22 @@ def addresses(snapshot: Snapshot) -> list[NamedAddress]:
 
 def addresses_of(snapshot: Snapshot, workload: ObservedObject) -> list[NamedAddress]:
     """The addresses that one workload's configuration names, each once."""
-    known = _by_workload(snapshot).get(key_of(ref_of(workload.object)))
+    known = _by_workload(snapshot).get(key_of(workload.ref))
     return known if known is not None else _read(snapshot, workload)
 
 
 @remembered
 def _by_workload(snapshot: Snapshot) -> Mapping[Key, list[NamedAddress]]:
-    return {key_of(ref_of(each.object)): _read(snapshot, each) for each in workloads(snapshot)}
+    return {key_of(each.ref): _read(snapshot, each) for each in workloads(snapshot)}
 
 
 def _read(snapshot: Snapshot, workload: ObservedObject) -> list[NamedAddress]:
     found = [*_environment(snapshot, workload), *_arguments(workload), *_files(snapshot, workload)]
     unique = {(each.holder.evidence, each.field, each.host, each.port): each for each in found}
-    return [each for each in unique.values() if _is_elsewhere(each, workload.object)]
+    return [each for each in unique.values() if _is_elsewhere(each, workload)]
 
 
-def _is_elsewhere(address: NamedAddress, workload: Json) -> bool:
+def _is_elsewhere(address: NamedAddress, workload: ObservedObject) -> bool:
     aliases = {
         str(name) for each in listed(pod_spec_of(workload), "hostAliases") for name in each.get("hostnames") or ()
     }
@@ -124,8 +122,8 @@ def _is_elsewhere(address: NamedAddress, workload: Json) -> bool:
 
 
 def _environment(snapshot: Snapshot, workload: ObservedObject) -> Iterator[NamedAddress]:
-    ref = ref_of(workload.object)
-    for kind, container in containers_of(workload.object):
+    ref = workload.ref
+    for kind, container in container_specs(workload):
         name = str(container.get("name", ""))
         pairs: list[tuple[str, str, ObservedObject, str]] = []
         for entry in listed(container, "env"):
@@ -187,8 +185,8 @@ def _is_port(name: str, value: str) -> bool:
 
 
 def _arguments(workload: ObservedObject) -> Iterator[NamedAddress]:
-    ref = ref_of(workload.object)
-    for kind, container in containers_of(workload.object):
+    ref = workload.ref
+    for kind, container in container_specs(workload):
         name = str(container.get("name", ""))
         for word in ("command", "args"):
             for value in container.get(word) or ():
@@ -199,7 +197,7 @@ def _arguments(workload: ObservedObject) -> Iterator[NamedAddress]:
 
 def _files(snapshot: Snapshot, workload: ObservedObject) -> Iterator[NamedAddress]:
     """ConfigMaps mounted as files: whatever is written as an address in them."""
-    for volume in listed(pod_spec_of(workload.object), "volumes"):
+    for volume in listed(pod_spec_of(workload), "volumes"):
         projected = [each.get("configMap") or {} for each in listed(volume.get("projected") or {}, "sources")]
         for source in ((volume.get("configMap") or {}), *projected):
             found = _config_map(snapshot, source.get("name"), workload.namespace)
@@ -277,7 +275,7 @@ def find_service(snapshot: Snapshot, name: str, namespace: str) -> ObservedObjec
 
 def names_of(service: ObservedObject) -> tuple[str, ...]:
     """By what a complaint may name a Service: its name, or its address."""
-    address = str(spec_of(service.object).get("clusterIP") or "")
+    address = str(service.spec.get("clusterIP") or "")
     return (service.name, *([address] if address not in ("", "None") else []))
 
 
@@ -289,7 +287,7 @@ def callee(snapshot: Snapshot, address: NamedAddress) -> ObservedObject | None:
 
 def service_ports(service: ObservedObject) -> tuple[Json, ...]:
     """The ports of a Service."""
-    return listed(spec_of(service.object), "ports")
+    return listed(service.spec, "ports")
 
 
 def port_path(service: ObservedObject, port: Json, rest: str) -> str:
@@ -304,7 +302,7 @@ def port_path(service: ObservedObject, port: Json, rest: str) -> str:
 
 def selector_of(service: ObservedObject) -> dict[str, str]:
     """What a Service selects by; empty for one with endpoints of its own."""
-    return {str(key): str(value) for key, value in (spec_of(service.object).get("selector") or {}).items()}
+    return {str(key): str(value) for key, value in (service.spec.get("selector") or {}).items()}
 
 
 def takes(selector: dict[str, str], labels: object) -> bool:
@@ -317,19 +315,19 @@ def pods_behind(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObj
     """Live pods that a Service selects."""
     chosen = selector_of(service)
     same = (each for each in live_pods(snapshot) if each.namespace == service.namespace)
-    return [each for each in same if takes(chosen, dict(labels_of(each.object)))]
+    return [each for each in same if takes(chosen, dict(each.labels))]
 
 
 def workloads_behind(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
     """Workloads whose template a Service selects."""
     chosen = selector_of(service)
     same = workloads(snapshot, service.namespace)
-    return [each for each in same if takes(chosen, dict(labels_of(template_of(each.object))))]
+    return [each for each in same if takes(chosen, template_labels(each))]
 
 
 def services_of(snapshot: Snapshot, workload: ObservedObject) -> list[ObservedObject]:
     """Services that select a workload's template."""
-    labels = dict(labels_of(template_of(workload.object)))
+    labels = template_labels(workload)
     same = (each for each in snapshot.of_kind("Service") if each.namespace == workload.namespace)
     return [each for each in same if takes(selector_of(each), labels)]
 
@@ -339,8 +337,7 @@ def endpoints_of(snapshot: Snapshot, service: ObservedObject) -> tuple[int, int]
     slices = [
         each.object
         for each in snapshot.of_kind("EndpointSlice")
-        if each.namespace == service.namespace
-        and labels_of(each.object).get("kubernetes.io/service-name") == service.name
+        if each.namespace == service.namespace and each.labels.get("kubernetes.io/service-name") == service.name
     ]
     if slices:
         points = [point for each in slices for point in listed(each, "endpoints")]
@@ -468,11 +465,11 @@ def _below(snapshot: Snapshot, key: Key) -> Iterator[Key]:
     if kind == "Pod":
         yield key_of(workload_of(snapshot, found))
     if kind in ("Service",):
-        yield from (key_of(ref_of(each.object)) for each in workloads_behind(snapshot, found))
+        yield from (key_of(each.ref) for each in workloads_behind(snapshot, found))
     elif kind == "Ingress":
         yield from (("Service", namespace, each) for each in backend_names(found))
     elif kind == "HorizontalPodAutoscaler":
-        scaled = spec_of(found.object).get("scaleTargetRef") or {}
+        scaled = found.spec.get("scaleTargetRef") or {}
         yield str(scaled.get("kind")), namespace, str(scaled.get("name"))
     else:
         yield from _below_workload(snapshot, found)
@@ -483,25 +480,25 @@ def _below_workload(snapshot: Snapshot, found: ObservedObject) -> Iterator[Key]:
         place = service_named(snapshot, address.host, found.namespace)
         if place:
             yield "Service", place[1], place[0]
-        yield key_of(ref_of(address.holder.object))
-    yield from (key_of(ref_of(each.object)) for each in services_of(snapshot, found))
+        yield key_of(address.holder.ref)
+    yield from (key_of(each.ref) for each in services_of(snapshot, found))
     yield from _held(found)
 
 
 def _held(found: ObservedObject) -> Iterator[Key]:
-    for volume in listed(pod_spec_of(found.object), "volumes"):
+    for volume in listed(pod_spec_of(found), "volumes"):
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if claim:
             yield "PersistentVolumeClaim", found.namespace, str(claim)
-    for template in listed(spec_of(found.object), "volumeClaimTemplates"):
+    for template in listed(found.spec, "volumeClaimTemplates"):
         prefix = f"{(template.get('metadata') or {}).get('name')}-{found.name}"
-        for ordinal in range(min(max(wanted_replicas(found.object), 1), 20)):
+        for ordinal in range(min(max(wanted_replicas(found), 1), 20)):
             yield "PersistentVolumeClaim", found.namespace, f"{prefix}-{ordinal}"
 
 
 def backend_names(ingress: ObservedObject) -> list[str]:
     """The Services that an Ingress routes to."""
-    spec = spec_of(ingress.object)
+    spec = ingress.spec
     paths = [path for rule in listed(spec, "rules") for path in listed(rule.get("http") or {}, "paths")]
     backends = [spec.get("defaultBackend") or {}, *(path.get("backend") or {} for path in paths)]
     names = [str((each.get("service") or {}).get("name") or "") for each in backends]
@@ -514,7 +511,7 @@ def backend_names(ingress: ObservedObject) -> list[str]:
 def calls_in_logs(snapshot: Snapshot, workload: ObservedObject) -> list[NamedAddress]:
     """Hosts and ports that the workload's own complaints name: nobody has to have written them down."""
     found: dict[tuple[str, int | None], NamedAddress] = {}
-    for log in workload_logs(snapshot, ref_of(workload.object)):
+    for log in workload_logs(snapshot, workload.ref):
         for line in _complaints(log):
             for host, port, explicit in hosts_in(line):
                 known = explicit or find_service(snapshot, host.split(".")[0], workload.namespace)

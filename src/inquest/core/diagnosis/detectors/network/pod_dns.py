@@ -31,8 +31,6 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     pod_spec_of,
     pods_of,
     quoted,
-    ref_of,
-    spec_of,
     workloads,
 )
 from inquest.core.evidence.evidence import Finding, ObservedObject
@@ -61,7 +59,7 @@ def pod_dns(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for workload in workloads(snapshot):
-        ref, line = ref_of(workload.object), _complaint(snapshot, workload)
+        ref, line = workload.ref, _complaint(snapshot, workload)
         setting = _wrong(snapshot, workload, line[1] if line else "")
         if setting is None:
             continue
@@ -75,13 +73,13 @@ def _calls_by_name(snapshot: Snapshot, workload: ObservedObject) -> bool:
 
 def _complaint(snapshot: Snapshot, workload: ObservedObject) -> tuple[LogTail, str] | None:
     hosts = [each.host for each in addresses_of(snapshot, workload)]
-    ref = ref_of(workload.object)
+    ref = workload.ref
     unanswered = any_complaint(snapshot, ref, UNANSWERED)
     return complaint(snapshot, ref, hosts, RESOLVING) or any_complaint(snapshot, ref, RESOLVING) or unanswered
 
 
 def _wrong(snapshot: Snapshot, workload: ObservedObject, line: str) -> Setting | None:
-    spec = pod_spec_of(workload.object)
+    spec = pod_spec_of(workload)
     policy, config = str(spec.get("dnsPolicy") or "ClusterFirst"), spec.get("dnsConfig") or {}
     servers = [str(each) for each in config.get("nameservers") or ()]
     if policy == "None":
@@ -100,7 +98,7 @@ def _own_servers(snapshot: Snapshot, servers: list[str], searches: list[str], li
     if not servers:
         return Setting("dnsConfig.nameservers", "", "with dnsPolicy None it has no resolver at all", 0.93)
     dns = find_service(snapshot, "kube-dns", "kube-system")
-    address = str(spec_of(dns.object).get("clusterIP") or "") if dns else ""
+    address = str(dns.spec.get("clusterIP") or "") if dns else ""
     if address and address not in servers and not any(each.startswith("169.254.") for each in servers):
         return Setting("dnsConfig.nameservers", ",".join(servers), f"the cluster's DNS is {address}", 0.92)
     if not address and any(f"{each}:53" in line for each in servers):
@@ -128,7 +126,7 @@ def _options(config: object) -> Setting | None:
 def _finding(
     snapshot: Snapshot, workload: ObservedObject, setting: Setting, line: tuple[LogTail, str] | None
 ) -> Finding:
-    ref = ref_of(workload.object)
+    ref = workload.ref
     pod = next(iter(pods_of(snapshot, ref)), None)
     field, back = pod_field(ref, setting.field), way_back(snapshot, ref)
     quotes = (quoted("dnsPolicy", setting.value), f'"{setting.value.split(",")[0]}"' if setting.value else "")

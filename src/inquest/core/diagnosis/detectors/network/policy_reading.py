@@ -11,8 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from inquest.core.cluster.selectors import labels_of, selector_selects, template_of
-from inquest.core.diagnosis.detectors.workload_reading import containers_of, listed, pod_spec_of, spec_of, status_of
+from inquest.core.cluster.selectors import selector_selects
+from inquest.core.diagnosis.detectors.workload_reading import (
+    container_specs,
+    listed,
+    pod_spec_of,
+    template_labels,
+)
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -43,15 +48,15 @@ class Port:
 
 def isolating(snapshot: Snapshot, workload: ObservedObject, direction: str) -> list[ObservedObject]:
     """The policies that isolate a workload's pods in a direction."""
-    if pod_spec_of(workload.object).get("hostNetwork"):
+    if pod_spec_of(workload).get("hostNetwork"):
         return []
-    labels = labels_of(template_of(workload.object))
+    labels = template_labels(workload)
     policies = (each for each in snapshot.of_kind("NetworkPolicy") if each.namespace == workload.namespace)
     return [each for each in policies if direction in directions(each) and _takes(_selector(each), labels)]
 
 
 def _selector(policy: ObservedObject) -> Json:
-    return spec_of(policy.object).get("podSelector") or {}
+    return policy.spec.get("podSelector") or {}
 
 
 def _takes(selector: Json, labels: Mapping[str, str]) -> bool:
@@ -63,14 +68,14 @@ def _takes(selector: Json, labels: Mapping[str, str]) -> bool:
 
 def directions(policy: ObservedObject) -> tuple[str, ...]:
     """What a policy isolates: always ingress where it does not say, egress too where it has such rules."""
-    spec = spec_of(policy.object)
+    spec = policy.spec
     named = spec.get("policyTypes")
     return tuple(named) if named else (INGRESS, *([EGRESS] if spec.get("egress") else []))
 
 
 def rules(policy: ObservedObject, direction: str) -> tuple[Json, ...]:
     """The rules of a policy for a direction."""
-    return listed(spec_of(policy.object), _RULES[direction])
+    return listed(policy.spec, _RULES[direction])
 
 
 def path_of(direction: str, number: int | None = None, rest: str = "") -> str:
@@ -125,7 +130,7 @@ def _is_peer(snapshot: Snapshot, policy: ObservedObject, named: Json, peer: Peer
 def _is_space(snapshot: Snapshot, selector: Json, namespace: str) -> bool:
     """A namespace that was not read has the label that every one has; what else it has is not known."""
     found = next((each for each in snapshot.of_kind("Namespace") if each.name == namespace), None)
-    labels = {NAMESPACE_LABEL: namespace, **(labels_of(found.object) if found else {})}
+    labels = {NAMESPACE_LABEL: namespace, **(found.labels if found else {})}
     keys = {*(selector.get("matchLabels") or {}), *(each.get("key") for each in listed(selector, "matchExpressions"))}
     return _takes(selector, labels) or (found is None and bool(keys - {NAMESPACE_LABEL}))
 
@@ -178,14 +183,14 @@ def _is_port(named: Json, port: Port) -> bool:
 
 def peer_of(workload: ObservedObject, pods: list[ObservedObject]) -> Peer:
     """A workload as the other end."""
-    addresses = tuple(str(status_of(pod.object).get("podIP") or "") for pod in pods)
-    labels = {**labels_of(template_of(workload.object)), **(labels_of(pods[0].object) if pods else {})}
+    addresses = tuple(str(pod.status.get("podIP") or "") for pod in pods)
+    labels = {**template_labels(workload), **(pods[0].labels if pods else {})}
     return Peer(workload.namespace, labels, tuple(each for each in addresses if each))
 
 
 def port_of(workload: ObservedObject, target: object, protocol: str) -> Port:
     """A Service's target port at the pods of a workload."""
-    ports = [port for _, container in containers_of(workload.object) for port in listed(container, "ports")]
+    ports = [port for _, container in container_specs(workload) for port in listed(container, "ports")]
     if isinstance(target, str) and not target.isdigit():
         number = next((each.get("containerPort") for each in ports if each.get("name") == target), None)
         return Port(number if isinstance(number, int) else None, protocol, frozenset({target}))

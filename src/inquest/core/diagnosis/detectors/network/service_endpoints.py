@@ -20,8 +20,6 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     is_ready,
     named_quote,
     quoted,
-    ref_of,
-    spec_of,
     workload_of,
 )
 from inquest.core.diagnosis.health import UNREADY_GRACE
@@ -41,7 +39,7 @@ def service_endpoints(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for service in snapshot.of_kind("Service"):
-        spec = spec_of(service.object)
+        spec = service.spec
         if spec.get("type") == "ExternalName" or spec.get("publishNotReadyAddresses"):
             continue
         if selector_of(service):
@@ -53,13 +51,13 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _is_long_unready(snapshot: Snapshot, pod: ObservedObject) -> bool:
-    ready = condition_of(pod.object.get("status") or {}, "Ready")
-    since = parse_time(ready.get("lastTransitionTime") or pod.object.get("metadata", {}).get("creationTimestamp"))
-    return not is_ready(pod.object) and (since is None or snapshot.taken_at - since > UNREADY_GRACE)
+    ready = condition_of(pod.status, "Ready")
+    since = parse_time(ready.get("lastTransitionTime") or pod.metadata.get("creationTimestamp"))
+    return not is_ready(pod) and (since is None or snapshot.taken_at - since > UNREADY_GRACE)
 
 
 def _unready(snapshot: Snapshot, service: ObservedObject, pods: list[ObservedObject]) -> Finding:
-    ref, owner = ref_of(service.object), workload_of(snapshot, pods[0])
+    ref, owner = service.ref, workload_of(snapshot, pods[0])
     chosen = ",".join(f"{key}={value}" for key, value in selector_of(service).items())
     return Finding(
         detector=NAME,
@@ -85,7 +83,7 @@ def _is_called_in_vain(snapshot: Snapshot, service: ObservedObject) -> bool:
 
 
 def _without_selector(snapshot: Snapshot, service: ObservedObject) -> Finding:
-    ref = ref_of(service.object)
+    ref = service.ref
     return Finding(
         detector=NAME,
         category="NoReadyEndpoints",
@@ -96,7 +94,7 @@ def _without_selector(snapshot: Snapshot, service: ObservedObject) -> Finding:
             :500
         ],
         confidence=BY_HAND,
-        citations=cite(snapshot, service, quoted("ports", spec_of(service.object).get("ports")), named_quote(service)),
+        citations=cite(snapshot, service, quoted("ports", service.spec.get("ports")), named_quote(service)),
         explains=(f"{ref.display}: no endpoint",),
         facts={"service": service.name},
         refuted_by=("An endpoint slice or Endpoints object of that name would refute it.",),

@@ -26,15 +26,13 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
 from inquest.core.diagnosis.detectors.reading import cited, limited
 from inquest.core.diagnosis.detectors.workload_reading import (
     cite,
-    containers_of,
+    container_specs,
     distinct,
     is_ready,
     key_of,
     listed,
     named_quote,
     quoted,
-    ref_of,
-    spec_of,
 )
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
@@ -80,7 +78,7 @@ def service_port(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for service in snapshot.of_kind("Service"):
-        if not selector_of(service) or spec_of(service.object).get("type") == "ExternalName":
+        if not selector_of(service) or service.spec.get("type") == "ExternalName":
             continue
         sources = _sources(snapshot, service)
         if not sources:
@@ -98,7 +96,7 @@ def _sources(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject
 
 
 def _ports(snapshot: Snapshot, sources: list[ObservedObject]) -> Ports:
-    containers = [container for each in sources for _, container in containers_of(each.object)]
+    containers = [container for each in sources for _, container in container_specs(each)]
     declared = [port for container in containers for port in listed(container, "ports")]
     numbers = {str(port["name"]): port.get("containerPort") for port in declared if port.get("name")}
     heard, line = _heard(snapshot, sources)
@@ -220,7 +218,7 @@ def _is_refused(snapshot: Snapshot, service: ObservedObject) -> bool:
 
 def _answers(number: int, ports: Ports) -> bool:
     """A probe that succeeds there, or the process's own word or setting."""
-    probed = number in ports.probed and any(is_ready(pod.object) for pod in ports.pods)
+    probed = number in ports.probed and any(is_ready(pod) for pod in ports.pods)
     return probed or number in ports.heard or (number in ports.said and not ports.heard)
 
 
@@ -234,7 +232,7 @@ def _mismatch(
     ports: Ports,
     other: str,
 ) -> Finding:
-    ref = ref_of(service.object)
+    ref = service.ref
     field = port_path(service, port, "targetPort")
     return Finding(
         detector=NAME,
@@ -267,7 +265,7 @@ def _line(snapshot: Snapshot, ports: Ports) -> tuple[Citation, ...]:
 def _other_protocol(
     snapshot: Snapshot, service: ObservedObject, port: Json, number: int, protocol: str, ports: Ports
 ) -> Finding:
-    ref = ref_of(service.object)
+    ref = service.ref
     field = port_path(service, port, "protocol")
     own = ", ".join(sorted(each for at, each in ports.declared if at == number))
     return Finding(

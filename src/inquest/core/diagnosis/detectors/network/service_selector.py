@@ -13,7 +13,6 @@ from typing import Final
 
 from inquest.core.cluster.objects import parse_time
 from inquest.core.cluster.relations import controller_of
-from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.network.network_reading import (
     endpoints_of,
     is_near,
@@ -28,13 +27,12 @@ from inquest.core.diagnosis.detectors.reading import ROLLOUT_WINDOW, limited
 from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
 from inquest.core.diagnosis.detectors.workload_reading import (
     cite,
-    containers_of,
+    container_specs,
     distinct,
     listed,
     named_quote,
     quoted,
-    ref_of,
-    spec_of,
+    template_labels,
     wanted_replicas,
     workloads,
 )
@@ -64,7 +62,7 @@ def service_selector(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for service in snapshot.of_kind("Service"):
-        if not selector_of(service) or spec_of(service.object).get("type") == "ExternalName":
+        if not selector_of(service) or service.spec.get("type") == "ExternalName":
             continue
         if _finds_nobody(snapshot, service):
             best = _nearest(snapshot, service)
@@ -97,7 +95,7 @@ def _serving(snapshot: Snapshot, namespace: str) -> list[ObservedObject]:
 
 
 def _candidate(snapshot: Snapshot, service: ObservedObject, workload: ObservedObject) -> Candidate | None:
-    wanted, labels = selector_of(service), dict(labels_of(template_of(workload.object)))
+    wanted, labels = selector_of(service), template_labels(workload)
     unmet = {key: value for key, value in wanted.items() if labels.get(key) != value}
     met = [key for key in wanted if key not in unmet and key not in _GENERIC]
     alike = _is_alike(service.name, workload.name)
@@ -175,7 +173,7 @@ def _distance(one: str, other: str) -> int:
 
 
 def _has_port(service: ObservedObject, workload: ObservedObject) -> bool:
-    ports = [port for _, container in containers_of(workload.object) for port in listed(container, "ports")]
+    ports = [port for _, container in container_specs(workload) for port in listed(container, "ports")]
     known = {port.get("containerPort") for port in ports} | {port.get("name") for port in ports if port.get("name")}
     return any((each.get("targetPort") or each.get("port")) in known for each in service_ports(service))
 
@@ -186,9 +184,9 @@ def _has_port(service: ObservedObject, workload: ObservedObject) -> bool:
 def _missed(snapshot: Snapshot, service: ObservedObject, best: Candidate) -> Finding:
     if _labels_changed(snapshot, service, best.workload):
         return _relabelled(snapshot, service, best)
-    ref, workload = ref_of(service.object), ref_of(best.workload.object)
+    ref, workload = service.ref, best.workload.ref
     value = ",".join(f"{key}={value}" for key, value in best.unmet.items())
-    labels = dict(labels_of(template_of(best.workload.object)))
+    labels = template_labels(best.workload)
     has = ",".join(f"{key}={labels[key]}" for key in best.unmet if key in labels) or _shown(labels)
     sure = best.score >= 5
     return Finding(
@@ -201,7 +199,7 @@ def _missed(snapshot: Snapshot, service: ObservedObject, best: Candidate) -> Fin
         f"{workload.display} have {has}"[:500],
         confidence=0.93 if sure else 0.8,
         citations=(
-            *cite(snapshot, service, quoted("selector", spec_of(service.object).get("selector")), named_quote(service)),
+            *cite(snapshot, service, quoted("selector", service.spec.get("selector")), named_quote(service)),
             *cite(snapshot, best.workload, *(quoted(key, labels[key]) for key in best.unmet if key in labels)),
         ),
         explains=(f"{ref.display}: no endpoints",),
@@ -218,14 +216,14 @@ def _shown(labels: dict[str, str]) -> str:
 def _labels_changed(snapshot: Snapshot, service: ObservedObject, workload: ObservedObject) -> bool:
     """An older revision, replaced a short while ago, had the labels."""
     sets = [each for each in snapshot.of_kind("ReplicaSet") if controller_of(each.object).get("name") == workload.name]
-    had = [each for each in sets if takes(selector_of(service), dict(labels_of(template_of(each.object))))]
-    lacks = [parse_time(each.object.get("metadata", {}).get("creationTimestamp")) for each in sets if each not in had]
+    had = [each for each in sets if takes(selector_of(service), template_labels(each))]
+    lacks = [parse_time(each.metadata.get("creationTimestamp")) for each in sets if each not in had]
     return bool(had) and any(at is not None and snapshot.taken_at - at <= ROLLOUT_WINDOW for at in lacks)
 
 
 def _relabelled(snapshot: Snapshot, service: ObservedObject, best: Candidate) -> Finding:
-    ref = ref_of(best.workload.object)
-    labels = dict(labels_of(template_of(best.workload.object)))
+    ref = best.workload.ref
+    labels = template_labels(best.workload)
     back = way_back(snapshot, ref)
     wanted = ",".join(f"{key}={value}" for key, value in best.unmet.items())
     value = ",".join(f"{key}={labels[key]}" for key in best.unmet if key in labels)
@@ -240,7 +238,7 @@ def _relabelled(snapshot: Snapshot, service: ObservedObject, best: Candidate) ->
         confidence=0.9,
         citations=(
             *cite(snapshot, best.workload, *(quoted(key, labels[key]) for key in best.unmet if key in labels)),
-            *cite(snapshot, service, quoted("selector", spec_of(service.object).get("selector")), named_quote(service)),
+            *cite(snapshot, service, quoted("selector", service.spec.get("selector")), named_quote(service)),
         ),
         explains=(f"Service/{service.name}: no endpoints",),
         facts={"service": service.name, "workload": ref.name, "selector": wanted, "labels": limited(value), **back},
@@ -256,15 +254,15 @@ def _others(snapshot: Snapshot, service: ObservedObject) -> Iterator[Finding]:
     """The Service named like one workload takes another's pods, which have a Service of their own."""
     behind = workloads_behind(snapshot, service)
     meant = [each for each in _serving(snapshot, service.namespace) if each.name == service.name]
-    if not meant or not behind or any(each in behind for each in meant) or not wanted_replicas(meant[0].object):
+    if not meant or not behind or any(each in behind for each in meant) or not wanted_replicas(meant[0]):
         return
     if services_of(snapshot, meant[0]) or not any(len(services_of(snapshot, each)) > 1 for each in behind):
         return
-    workload = ref_of(meant[0].object)
+    workload = meant[0].ref
     yield _taking(
         snapshot,
         service,
-        f"takes the pods of {ref_of(behind[0].object).display}, and those of {workload.display} have no Service",
+        f"takes the pods of {behind[0].ref.display}, and those of {workload.display} have no Service",
         confidence=0.8,
         explains=f"answers come from {behind[0].name}",
         workload=workload.name,
@@ -276,17 +274,15 @@ def _mixed(snapshot: Snapshot, service: ObservedObject) -> Iterator[Finding]:
     """Requests fail, and the Service sends a part of them to another application than the one it is named after."""
     behind = workloads_behind(snapshot, service)
     named = [each for each in behind if _is_alike(service.name, each.name)]
-    foreign = (
-        [each for each in behind if wanted_replicas(each.object) and _image(each) != _image(named[0])] if named else []
-    )
-    if not snapshot.about_requests or len(named) != 1 or not foreign or not is_near(snapshot, ref_of(service.object)):
+    foreign = [each for each in behind if wanted_replicas(each) and _image(each) != _image(named[0])] if named else []
+    if not snapshot.about_requests or len(named) != 1 or not foreign or not is_near(snapshot, service.ref):
         return
-    other = ref_of(foreign[0].object)
+    other = foreign[0].ref
     yield _taking(
         snapshot,
         service,
         f"takes the pods of {other.display} too, which run another image than those of "
-        f"{ref_of(named[0].object).display}, and requests fail",
+        f"{named[0].ref.display}, and requests fail",
         confidence=0.75,
         explains=f"some answers come from {other.name}",
         workload=other.name,
@@ -307,8 +303,8 @@ def _taking(
     more: tuple[Citation, ...] = (),
 ) -> Finding:
     """A Service whose selector takes pods that it is not meant for, or not alone."""
-    ref, value = ref_of(service.object), _shown(selector_of(service))
-    selector = quoted("selector", spec_of(service.object).get("selector"))
+    ref, value = service.ref, _shown(selector_of(service))
+    selector = quoted("selector", service.spec.get("selector"))
     return Finding(
         detector=NAME,
         category="SelectorMismatch",
@@ -327,8 +323,6 @@ def _taking(
 
 def _image(workload: ObservedObject) -> str:
     """The repository of its first container's image."""
-    image = next(
-        (str(each.get("image") or "") for name, each in containers_of(workload.object) if name == "containers"), ""
-    )
+    image = next((str(each.get("image") or "") for name, each in container_specs(workload) if name == "containers"), "")
     head, _, tag = image.partition("@")[0].rpartition(":")
     return image.partition("@")[0] if not head or "/" in tag else head

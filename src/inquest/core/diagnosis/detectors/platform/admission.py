@@ -19,15 +19,14 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     cite,
     cite_entry,
     cite_event,
-    containers_of,
+    container_specs,
     distinct,
     message_of,
     proof_of_absence,
     quoted,
-    ref_of,
     ref_to,
 )
-from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -208,7 +207,7 @@ _WORDS: Final = (
 
 
 def _first_container(seen: ObservedObject | None) -> str:
-    found = [each for listing, each in containers_of(seen.object) if listing == "containers"] if seen else []
+    found = [each for listing, each in container_specs(seen) if listing == "containers"] if seen else []
     return str(found[0].get("name") or "") if found else ""
 
 
@@ -231,9 +230,9 @@ def _other_refusals(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     """Recent events of another reason that name a webhook; nobody can be short of anything for them."""
     for event in snapshot.of_kind("Event"):
         at = event_moment(event.object)
-        text = message_of(event.object)
+        text = message_of(event)
         fresh = is_recent(at.isoformat() if at else None, snapshot.taken_at)
-        about = event.object.get("involvedObject") or event.object.get("regarding") or {}
+        about = involved_object(event.object)
         ref = ref_to(str(about.get("kind")), str(about.get("name")), str(about.get("namespace") or event.namespace))
         if fresh and ref and event.object.get("reason") != "FailedCreate" and "failed calling webhook" in text:
             yield QuotaRefusal(text, event, ref, event=True)
@@ -246,7 +245,7 @@ def _unanswered(snapshot: Snapshot, refusal: QuotaRefusal, match: re.Match[str])
     if policy == "Ignore":
         return
     service = ref_to("Service", backend["service"], backend["space"], "v1") if backend else None
-    ref = ref_of(configuration.object) if configuration else service or TargetRef(kind="External", name=name)
+    ref = configuration.ref if configuration else service or TargetRef(kind="External", name=name)
     field = f"webhooks[name={name}].clientConfig.{'caBundle' if _is_tls(why) else 'service'}"
     place = f"{service.name}.{service.namespace}" if service else ""
     yield platform_finding(

@@ -20,7 +20,6 @@ from inquest.core.diagnosis.detectors.reading import (
     culprit,
     limited,
     pod_field,
-    ref_of,
 )
 from inquest.core.evidence.evidence import Citation, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -119,7 +118,7 @@ def _in_config_maps(snapshot: Snapshot, container: Container, word: re.Pattern[s
 def key_place(snapshot: Snapshot, found: ObservedObject, key: str, value: str) -> BoundSetting:
     """One key of a ConfigMap that was read."""
     quotes = cited(snapshot, found.evidence, value, f'"{key}"')
-    return BoundSetting(ref_of(found), key_field(key), limited(value), quotes, key)
+    return BoundSetting(found.ref, key_field(key), limited(value), quotes, key)
 
 
 def _line_around(text: str, at: int) -> str:
@@ -145,7 +144,7 @@ def taken_from(container: Container) -> dict[str, frozenset[str]]:
 
 
 def _volumes(container: Container) -> list[Json]:
-    return list((container.pod.object.get("spec") or {}).get("volumes") or ())
+    return list(container.pod.spec.get("volumes") or ())
 
 
 def _sources(volume: Json) -> list[tuple[str, Json]]:
@@ -256,13 +255,13 @@ def file_source(container: Container, path: str) -> FileSource | None:
 
 def size_asked(claim: ObservedObject) -> str:
     """The storage that a claim asks for."""
-    wanted = ((claim.object.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    wanted = (claim.spec.get("resources") or {}).get("requests") or {}
     return str(wanted.get("storage") or "")
 
 
 def size_to_grow(snapshot: Snapshot, claim: ObservedObject) -> str:
     """The same where the storage class of a claim is known to let it grow; else empty, as for anything but a claim."""
-    spec = claim.object.get("spec") or {}
+    spec = claim.spec
     storage = snapshot.at("StorageClass", "", str(spec.get("storageClassName") or ""))
     grows = storage is not None and storage.object.get("allowVolumeExpansion") is True
     return size_asked(claim) if claim.kind == "PersistentVolumeClaim" and grows else ""

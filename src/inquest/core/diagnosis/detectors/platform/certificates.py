@@ -18,9 +18,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     cite_entry,
     proof_of_absence,
     quoted,
-    ref_of,
     ref_to,
-    spec_of,
     status_of,
 )
 from inquest.core.diagnosis.health import UNREADY_GRACE
@@ -34,9 +32,9 @@ MAX_HOSTS: Final = 5
 def certificate_expired(snapshot: Snapshot) -> Iterable[Finding]:
     """A Certificate that has run out, or was never issued; one that is being renewed in time is well."""
     for seen in snapshot.of_kind("Certificate"):
-        ready = condition_of(status_of(seen.object), "Ready")
+        ready = condition_of(seen.status, "Ready")
         over = _over(seen.object, snapshot.taken_at)
-        never = ready.get("status") == "False" and not status_of(seen.object).get("notAfter")
+        never = ready.get("status") == "False" and not seen.status.get("notAfter")
         if over or (never and has_lasted(ready, snapshot.taken_at, 5 * UNREADY_GRACE)):
             yield _finding(snapshot, seen, ready, over)
 
@@ -49,14 +47,14 @@ def _over(found: Json, now: datetime) -> str:
 
 def _finding(snapshot: Snapshot, seen: ObservedObject, ready: Json, over: str) -> Finding:
     why, proof = _why(snapshot, seen)
-    hosts = [str(each) for each in spec_of(seen.object).get("dnsNames") or ()]
+    hosts = [str(each) for each in seen.spec.get("dnsNames") or ()]
     words = (
         f"the certificate for {', '.join(hosts[:3]) or seen.name} ran out at {over}" if over else "it was never issued"
     )
     return platform_finding(
         NAME,
         "CertificateExpired",
-        ref_of(seen.object),
+        seen.ref,
         "status.notAfter" if over else condition_field("Ready"),
         over or str(ready.get("status")),
         f"{words}{f'; it is not renewed: {why}' if why else ''}",
@@ -67,7 +65,7 @@ def _finding(snapshot: Snapshot, seen: ObservedObject, ready: Json, over: str) -
             *proof,
         ),
         explains=[f"clients of {host} refuse it" for host in hosts[:MAX_HOSTS]],
-        facts={"secret": str(spec_of(seen.object).get("secretName") or ""), "hosts": ",".join(hosts[:MAX_HOSTS])},
+        facts={"secret": str(seen.spec.get("secretName") or ""), "hosts": ",".join(hosts[:MAX_HOSTS])},
         refuted_by=("the certificate that is served is valid now",),
         actions=("FixCertificate",),
     )
@@ -75,14 +73,14 @@ def _finding(snapshot: Snapshot, seen: ObservedObject, ready: Json, over: str) -
 
 def _why(snapshot: Snapshot, seen: ObservedObject) -> tuple[str, tuple[Citation, ...]]:
     """Why it is not renewed: the issuing condition, or an issuer that is not there or not ready."""
-    issuing = condition_of(status_of(seen.object), "Issuing")
-    issuer = spec_of(seen.object).get("issuerRef") or {}
+    issuing = condition_of(seen.status, "Issuing")
+    issuer = seen.spec.get("issuerRef") or {}
     kind, name = str(issuer.get("kind") or "Issuer"), str(issuer.get("name") or "")
     space = None if kind == "ClusterIssuer" else seen.namespace
     ref = ref_to(kind, name, space)
     found = snapshot.find(ref) if ref else None
-    if found is not None and condition_of(status_of(found.object), "Ready").get("status") == "False":
-        ready = condition_of(status_of(found.object), "Ready")
+    if found is not None and condition_of(found.status, "Ready").get("status") == "False":
+        ready = condition_of(found.status, "Ready")
         return f"{kind} {name} is not ready: {ready.get('message', '')}", cite_condition(snapshot, found, ready)
     if issuing.get("message") and (issuing.get("status") == "True" or issuing.get("reason") == "Failed"):
         return str(issuing["message"]), cite_condition(snapshot, seen, issuing)

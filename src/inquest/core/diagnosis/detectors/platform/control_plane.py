@@ -33,14 +33,11 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     is_ready,
     message_of,
     quoted,
-    ref_of,
     ref_to,
-    spec_of,
-    status_of,
     wanted_replicas,
     workload_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 COMPONENTS: Final = (
@@ -81,7 +78,7 @@ def _stands_in(snapshot: Snapshot, pod: ObservedObject) -> bool:
     """Whether another of its kind leads: of three schedulers one may be away."""
     name = _name_of(pod)
     others = component_pods(snapshot, (name,), "component", "k8s-app")
-    return any(other.name != pod.name and is_ready(other.object) for other in others)
+    return any(other.name != pod.name and is_ready(other) for other in others)
 
 
 def _component(snapshot: Snapshot, trouble: BrokenComponent) -> Finding:
@@ -118,7 +115,7 @@ def scheduler_silent(snapshot: Snapshot) -> Iterable[Finding]:
     lease, quiet = _leader(snapshot, "kube-scheduler")
     if _has_since_bound(snapshot, waiting[0]) or (lease is not None and not quiet):
         return
-    ref = ref_of(lease.object) if lease else _external("kube-scheduler")
+    ref = lease.ref if lease else _external("kube-scheduler")
     names = ", ".join(pod.name for pod in waiting[:3])
     yield platform_finding(
         "scheduler_silent",
@@ -141,8 +138,8 @@ def _waiting(snapshot: Snapshot) -> list[ObservedObject]:
 
 
 def _is_waiting(snapshot: Snapshot, pod: ObservedObject) -> bool:
-    spec, status = spec_of(pod.object), status_of(pod.object)
-    age = age_seconds(snapshot, pod.object)
+    spec, status = pod.spec, pod.status
+    age = age_seconds(snapshot, pod)
     known = spec.get("nodeName") or spec.get("schedulingGates") or condition_of(status, "PodScheduled")
     ours = spec.get("schedulerName") in (None, "", DEFAULT_SCHEDULER)
     late = age is not None and age >= PATIENCE.total_seconds()
@@ -150,17 +147,15 @@ def _is_waiting(snapshot: Snapshot, pod: ObservedObject) -> bool:
 
 
 def _is_word_of(event: ObservedObject, waiting: list[ObservedObject]) -> bool:
-    about = event.object.get("involvedObject") or event.object.get("regarding") or {}
+    about = involved_object(event.object)
     names = {pod.name for pod in waiting}
     return event.object.get("reason") in ("FailedScheduling", "Scheduled") and about.get("name") in names
 
 
 def _has_since_bound(snapshot: Snapshot, waiting: ObservedObject) -> bool:
     """A younger pod that has a node proves that the scheduler works."""
-    born = parse_time(waiting.object.get("metadata", {}).get("creationTimestamp"))
-    times = (
-        condition_of(status_of(pod.object), "PodScheduled") for pod in snapshot.of_kind("Pod") if not _is_daemon(pod)
-    )
+    born = parse_time(waiting.metadata.get("creationTimestamp"))
+    times = (condition_of(pod.status, "PodScheduled") for pod in snapshot.of_kind("Pod") if not _is_daemon(pod))
     bound = (parse_time(each.get("lastTransitionTime")) for each in times if each.get("status") == "True")
     return born is not None and any(at is not None and at > born for at in bound)
 
@@ -175,7 +170,7 @@ def _who_feels(snapshot: Snapshot, component: str) -> Iterator[TargetRef]:
     if component == "kube-scheduler":
         yield from (workload_of(snapshot, pod) for pod in _waiting(snapshot))
     elif component == "kube-controller-manager":
-        yield from (ref_of(each.object) for each in _behind(snapshot))
+        yield from (each.ref for each in _behind(snapshot))
 
 
 def _waiting_texts(snapshot: Snapshot) -> list[str]:
@@ -186,7 +181,7 @@ def _leader(snapshot: Snapshot, name: str) -> tuple[ObservedObject | None, str]:
     """A leader's lease, and the time of its renewal where that is too long ago."""
     ref = ref_to("Lease", name, SYSTEM)
     lease = snapshot.find(ref) if ref else None
-    text = str(spec_of(lease.object).get("renewTime") or "") if lease else ""
+    text = str(lease.spec.get("renewTime") or "") if lease else ""
     at = parse_time(text)
     return lease, text if at is not None and snapshot.taken_at - at > LEASE else ""
 
@@ -210,21 +205,21 @@ def controllers_silent(snapshot: Snapshot) -> Iterable[Finding]:
     if not behind or (lease is not None and not quiet):
         return
     first = behind[0]
-    observed = status_of(first.object).get("observedGeneration")
-    ref = ref_of(lease.object) if lease else _external("kube-controller-manager")
+    observed = first.status.get("observedGeneration")
+    ref = lease.ref if lease else _external("kube-controller-manager")
     yield platform_finding(
         "controllers_silent",
         "ControlPlaneFailing",
         ref,
         "spec.renewTime" if lease else "process",
         quiet or f"observedGeneration {observed}",
-        f"the controller manager does not work: nobody took up the last change of {ref_of(first.object).display}",
+        f"the controller manager does not work: nobody took up the last change of {first.ref.display}",
         confidence=0.9 if quiet else 0.75,
         citations=(
             *_cite_lease(snapshot, lease, quiet),
-            *cite(snapshot, first, quoted("generation", first.object.get("metadata", {}).get("generation"))),
+            *cite(snapshot, first, quoted("generation", first.metadata.get("generation"))),
         ),
-        explains=[f"{ref_of(each.object).display}: its last change was not taken up" for each in behind[:5]],
+        explains=[f"{each.ref.display}: its last change was not taken up" for each in behind[:5]],
         felt_by=_who_feels(snapshot, "kube-controller-manager"),
         facts={"component": "kube-controller-manager"},
         refuted_by=("the lease of the controller manager is renewed", "observedGeneration reaches generation"),
@@ -236,12 +231,11 @@ def _behind(snapshot: Snapshot) -> list[ObservedObject]:
 
 
 def _is_behind(snapshot: Snapshot, seen: ObservedObject) -> bool:
-    metadata, status = seen.object.get("metadata", {}), status_of(seen.object)
-    generation, observed = metadata.get("generation"), status.get("observedGeneration")
+    generation, observed = int(seen.metadata.get("generation") or 0), seen.status.get("observedGeneration")
     changed = max(write_times(seen.object), default=None)
     late = changed is not None and snapshot.taken_at - changed >= PATIENCE
-    asked = wanted_replicas(seen.object) > 0 or observed is not None
-    return bool(generation) and asked and late and int(observed or 0) < int(generation)
+    asked = wanted_replicas(seen) > 0 or observed is not None
+    return asked and late and int(observed or 0) < generation
 
 
 # --- the store ---------------------------------------------------------------------------------------------------
@@ -273,7 +267,7 @@ def store_slow(snapshot: Snapshot) -> Iterable[Finding]:
                 yield platform_finding(
                     "store_slow",
                     "ControlPlaneFailing",
-                    ref_of(pod.object),
+                    pod.ref,
                     "log",
                     hits[-1],
                     f"the cluster's store is slow, so requests to the cluster wait ({len(hits)} times): {hits[-1]}",
@@ -296,7 +290,7 @@ def store_failing(snapshot: Snapshot) -> Iterable[Finding]:
     yield platform_finding(
         "store_failing",
         "ControlPlaneFailing",
-        ref_of(pods[0].object) if pods else _external("etcd"),
+        pods[0].ref if pods else _external("etcd"),
         "log" if any(said[0].id == log.evidence for log in snapshot.logs) else "process",
         words,
         f"the cluster's store refuses: {words}",
@@ -315,7 +309,7 @@ Told = tuple[str, tuple[Citation, ...], ObservedObject | None]
 
 def _store_events(snapshot: Snapshot) -> Iterator[Told]:
     for event in snapshot.of_kind("Event"):
-        match = _STORE.search(message_of(event.object))
+        match = _STORE.search(message_of(event))
         if match is not None and is_recent(_time(event), snapshot.taken_at):
             yield match[0], cite_event(snapshot, event), next(_things(snapshot, [event]), None)
 
@@ -339,7 +333,7 @@ def _time(event: ObservedObject) -> str | None:
 
 def _things(snapshot: Snapshot, events: list[ObservedObject]) -> Iterator[ObservedObject]:
     for event in events:
-        about = event.object.get("involvedObject") or event.object.get("regarding") or {}
+        about = involved_object(event.object)
         ref = ref_to(str(about.get("kind")), str(about.get("name")), str(about.get("namespace") or event.namespace))
         found = snapshot.find(ref) if ref else None
         if found is not None:

@@ -15,7 +15,7 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     node_of,
     platform_finding,
 )
-from inquest.core.diagnosis.detectors.workload_reading import cite, distinct, quoted, ref_of, spec_of, status_of
+from inquest.core.diagnosis.detectors.workload_reading import cite, distinct, quoted
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -49,13 +49,13 @@ def _may_end_yet(seen: ObservedObject) -> bool:
     """A pod with a container that runs; once all have ended only its finalizers keep it."""
     if seen.kind != "Pod":
         return False
-    states = [each.get("state") or {} for each in all_statuses(status_of(seen.object))]
+    states = [each.get("state") or {} for each in all_statuses(seen.status)]
     return not (_finalizers(seen.object) and states and all("terminated" in state for state in states))
 
 
 def _age(snapshot: Snapshot, seen: ObservedObject) -> timedelta | None:
     """Since when it should be gone; None where nobody deletes it."""
-    at = parse_time((seen.object.get("metadata") or {}).get("deletionTimestamp"))
+    at = parse_time(seen.metadata.get("deletionTimestamp"))
     return None if at is None else snapshot.taken_at - at
 
 
@@ -95,13 +95,13 @@ def _object(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     yield platform_finding(
         NAME,
         "FinalizerStuck",
-        ref_of(seen.object),
+        seen.ref,
         "metadata.finalizers",
         held[0],
         f"it is being deleted since {_since(seen)} and does not go: {why}",
         confidence=0.6 if waits else _certainty(snapshot, seen),
         citations=_deleted(snapshot, seen, f'"{held[0]}"'),
-        explains=(f"{ref_of(seen.object).display}: Terminating",),
+        explains=(f"{seen.ref.display}: Terminating",),
         facts={"finalizer": held[0]},
         refuted_by=("the controller that owns the finalizer is at work on it",),
     )
@@ -111,7 +111,7 @@ def _users(snapshot: Snapshot, seen: ObservedObject) -> list[str]:
     """Pods that mount a claim."""
     names = []
     for pod in snapshot.of_kind("Pod"):
-        volumes = spec_of(pod.object).get("volumes") or ()
+        volumes = pod.spec.get("volumes") or ()
         claims = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
         if pod.namespace == seen.namespace and seen.name in claims:
             names.append(f"Pod/{pod.name}")
@@ -122,7 +122,7 @@ def _users(snapshot: Snapshot, seen: ObservedObject) -> list[str]:
 
 
 def _namespace(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
-    status = status_of(seen.object)
+    status = seen.status
     discovery = condition_of(status, "NamespaceDeletionDiscoveryFailure")
     if discovery.get("status") == "True":
         yield _undiscovered(snapshot, seen, discovery)
@@ -138,7 +138,7 @@ def _namespace(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     yield platform_finding(
         NAME,
         "FinalizerStuck",
-        ref_of(seen.object),
+        seen.ref,
         condition_field(str(found.get("type"))),
         held["finalizer"] if held else message,
         f"the namespace is being deleted since {_since(seen)} and does not go: {message}",
@@ -160,12 +160,12 @@ def _undiscovered(snapshot: Snapshot, seen: ObservedObject, found: Json) -> Find
     message = str(found.get("message") or "")
     service = _api_service(snapshot, message)
     about = service or seen
-    available = condition_of(status_of(service.object), "Available") if service else {}
+    available = condition_of(service.status, "Available") if service else {}
     why = str(available.get("message") or message)
     return platform_finding(
         NAME,
         "FinalizerStuck",
-        ref_of(about.object),
+        about.ref,
         condition_field("Available" if service else "NamespaceDeletionDiscoveryFailure"),
         str(available.get("status") or message),
         f"an API group that does not answer keeps namespace {seen.name} from being deleted: {why}",
@@ -186,7 +186,7 @@ def _api_service(snapshot: Snapshot, message: str) -> ObservedObject | None:
     down = [
         each
         for each in snapshot.of_kind("APIService")
-        if condition_of(status_of(each.object), "Available").get("status") == "False"
+        if condition_of(each.status, "Available").get("status") == "False"
     ]
     return next((each for each in down if each.name in groups), down[0] if down else None)
 
@@ -202,7 +202,7 @@ def _pod(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     yield platform_finding(
         NAME,
         "FinalizerStuck",
-        ref_of(seen.object),
+        seen.ref,
         "metadata.deletionTimestamp",
         _since(seen),
         f"the pod should have ended at {_since(seen)} and is there: kubelet of {node or 'its node'} does not end it",

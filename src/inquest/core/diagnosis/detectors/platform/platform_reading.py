@@ -10,15 +10,12 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition_of, is_recent, parse_time
 from inquest.core.cluster.relations import controller_of
-from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.detectors.reading import Container, containers_of, is_going, limited, logs_of
 from inquest.core.diagnosis.detectors.workload_reading import (
     cite,
     is_ready,
     listed,
     quoted,
-    ref_of,
-    status_of,
     workload_of,
 )
 from inquest.core.diagnosis.health import UNREADY_GRACE
@@ -129,7 +126,7 @@ _BAD: Final = frozenset(
 
 def broken(snapshot: Snapshot, pod: ObservedObject) -> BrokenComponent | None:
     """Why a pod of a component does not work; None while it does, is being deleted, or has only just begun."""
-    status = status_of(pod.object)
+    status = pod.status
     ready = condition_of(status, "Ready")
     if is_going(pod) or status.get("phase") == "Succeeded":
         return None
@@ -173,7 +170,7 @@ def component_pods(snapshot: Snapshot, names: Iterable[str], *labels: str) -> It
     """Pods of a component by the value of one of its labels, or by the beginning of their name."""
     wanted = tuple(names)
     for pod in snapshot.of_kind("Pod"):
-        own = labels_of(pod.object)
+        own = pod.labels
         if any(own.get(label) in wanted for label in labels) or _begins(pod.name, wanted):
             yield pod
 
@@ -184,15 +181,15 @@ def _begins(name: str, wanted: Iterable[str]) -> bool:
 
 def owner_of(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
     """The workload of a pod; a static pod, whose owner is its node, stands for itself."""
-    return ref_of(pod.object) if controller_of(pod.object).get("kind") == "Node" else workload_of(snapshot, pod)
+    return pod.ref if controller_of(pod.object).get("kind") == "Node" else workload_of(snapshot, pod)
 
 
 def is_working(pod: ObservedObject) -> bool:
-    return is_ready(pod.object) and not is_going(pod)
+    return is_ready(pod) and not is_going(pod)
 
 
 def node_of(pod: ObservedObject) -> str:
-    return str((pod.object.get("spec") or {}).get("nodeName") or "")
+    return str(pod.spec.get("nodeName") or "")
 
 
 def items_of(found: Json, name: str) -> tuple[Json, ...]:

@@ -22,9 +22,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     named_quote,
     proof_of_absence,
     quoted,
-    ref_of,
     ref_to,
-    spec_of,
     workload_of,
 )
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
@@ -87,7 +85,7 @@ def _denials(snapshot: Snapshot) -> Iterator[Denial]:
                 yield _denial(match, (Citation(log.evidence, match[0][:300]),), pods.get((log.namespace, log.pod)))
     for event in snapshot.of_kind("Event"):
         at = event_moment(event.object)
-        match = _DENIED.search(message_of(event.object))
+        match = _DENIED.search(message_of(event))
         if match is not None and is_recent(at.isoformat() if at else None, snapshot.taken_at):
             yield _denial(match, cite_event(snapshot, event), None)
 
@@ -126,7 +124,7 @@ def _of_pod(snapshot: Snapshot, denial: Denial) -> tuple[Citation, ...]:
 
 def _suffers(snapshot: Snapshot, pod: ObservedObject | None) -> bool:
     """An application that works without what it was refused has no trouble."""
-    return pod is None or not is_ready(pod.object) or is_short(snapshot, workload_of(snapshot, pod))
+    return pod is None or not is_ready(pod) or is_short(snapshot, workload_of(snapshot, pod))
 
 
 # --- who is to blame -----------------------------------------------------------------------------------------------
@@ -143,9 +141,7 @@ def _role_away(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
         role = _role_ref(binding)
         if role is not None and proof_of_absence(snapshot, role.kind, role.name, role.namespace):
             why = f"{binding.kind} {binding.name} refers to {role.display}, which does not exist"
-            return RightsBlame(
-                ref_of(binding.object), binding, "roleRef.name", role.name, why, 0.93, ("RestoreRoleBinding",)
-            )
+            return RightsBlame(binding.ref, binding, "roleRef.name", role.name, why, 0.93, ("RestoreRoleBinding",))
     return None
 
 
@@ -156,7 +152,7 @@ def _role_short(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
         return None
     near = sorted(roles, key=lambda role: not _speaks_of(role.object, denial))
     why = f"{near[0].kind} {near[0].name} does not grant {denial.verb} on {denial.resource}"
-    return RightsBlame(ref_of(near[0].object), near[0], "rules", _granted(near[0].object, denial), why, 0.9)
+    return RightsBlame(near[0].ref, near[0], "rules", _granted(near[0].object, denial), why, 0.9)
 
 
 def _wrong_subject(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
@@ -171,7 +167,7 @@ def _wrong_subject(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
         if _is_meant(snapshot, binding, denial):
             why = f"{binding.kind} {binding.name} grants it to {', '.join(names) or 'nobody'}"
             value = names[0] if names else ""
-            return RightsBlame(ref_of(binding.object), binding, "subjects", value, why, 0.9, ("RestoreRoleBinding",))
+            return RightsBlame(binding.ref, binding, "subjects", value, why, 0.9, ("RestoreRoleBinding",))
     return None
 
 
@@ -194,7 +190,7 @@ def _wrong_account(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
     if not able:
         return None
     ref = workload_of(snapshot, denial.pod)
-    used = str(spec_of(denial.pod.object).get("serviceAccountName") or "default")
+    used = str(denial.pod.spec.get("serviceAccountName") or "default")
     why = f"its pods run as {used}, and {able} has the right"
     return RightsBlame(ref, denial.pod, pod_field(ref, "serviceAccountName"), used, why, 0.9)
 

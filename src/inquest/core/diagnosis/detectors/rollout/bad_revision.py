@@ -29,7 +29,6 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     named_quote,
     quoted,
     ready_replicas,
-    ref_of,
     wanted_replicas,
 )
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
@@ -70,14 +69,14 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _rollout(snapshot: Snapshot, deployment: ObservedObject) -> Rollout | None:
     known = revisions(snapshot, deployment)
-    if len(known) < 2 or not wanted_replicas(deployment.object):
+    if len(known) < 2 or not wanted_replicas(deployment):
         return None
     (number, newest), (previous, before) = known[0], _before(known)
     pods = pods_of_set(snapshot, newest)
-    failing = tuple(each for each in pods if not is_ready(each.object) and _fails(each))
-    age = age_seconds(snapshot, newest.object)
+    failing = tuple(each for each in pods if not is_ready(each) and _fails(each))
+    age = age_seconds(snapshot, newest)
     recent = age is not None and GRACE_SECONDS < age <= ROLLOUT_WINDOW.total_seconds()
-    if not recent or not failing or len(failing) < len(pods) or ready_replicas(newest.object) or number <= previous:
+    if not recent or not failing or len(failing) < len(pods) or ready_replicas(newest) or number <= previous:
         return None
     if _fails_too(snapshot, before) or all(_served_first(each) for each in failing):
         return None
@@ -87,7 +86,7 @@ def _rollout(snapshot: Snapshot, deployment: ObservedObject) -> Rollout | None:
 
 def _before(known: list[tuple[int, ObservedObject]]) -> tuple[int, ObservedObject]:
     """The revision that still has pods, else the one before the newest."""
-    serving = [pair for pair in known[1:] if ready_replicas(pair[1].object)]
+    serving = [pair for pair in known[1:] if ready_replicas(pair[1])]
     return serving[0] if serving else known[1]
 
 
@@ -98,13 +97,13 @@ def _fails(pod: ObservedObject) -> bool:
 
 
 def _has_tried(pod: ObservedObject) -> bool:
-    status = pod.object.get("status") or {}
+    status = pod.status
     return any(each.get("restartCount") for each in status.get("containerStatuses") or ())
 
 
 def _served_first(pod: ObservedObject) -> bool:
     """It was ready for a while and has not restarted since: what it cannot do now it could do in this revision."""
-    status = pod.object.get("status") or {}
+    status = pod.status
     begun, lost = (
         parse_time(status.get("startTime")),
         parse_time(condition_of(status, "Ready").get("lastTransitionTime")),
@@ -115,14 +114,14 @@ def _served_first(pod: ObservedObject) -> bool:
 def _fails_too(snapshot: Snapshot, before: ObservedObject) -> bool:
     """Pods of the older revision that fail as well: then it is not the revision."""
     pods = pods_of_set(snapshot, before)
-    return bool(pods) and replicas_of(before.object) > 0 and not any(is_ready(each.object) for each in pods)
+    return bool(pods) and replicas_of(before.object) > 0 and not any(is_ready(each) for each in pods)
 
 
 def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
-    ref, first = ref_of(rollout.deployment.object), rollout.changes[0]
+    ref, first = rollout.deployment.ref, rollout.changes[0]
     main = _main(rollout.changes)
     words = sorted({status_word(each.object) for each in rollout.failing})
-    serving = ready_replicas(rollout.before.object)
+    serving = ready_replicas(rollout.before)
     still = f"; revision {rollout.previous} still serves with {serving} pods" if serving else ""
     return Finding(
         detector=NAME,

@@ -13,7 +13,7 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     has_lasted,
     platform_finding,
 )
-from inquest.core.diagnosis.detectors.workload_reading import cite, listed, quoted, ref_of, spec_of, status_of
+from inquest.core.diagnosis.detectors.workload_reading import cite, listed, quoted
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -37,7 +37,7 @@ def gitops_sync_failing(snapshot: Snapshot) -> Iterable[Finding]:
 
 
 def _argo(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
-    status = status_of(seen.object)
+    status = seen.status
     errors = [each for each in listed(status, "conditions") if _is_error(each)]
     state = status.get("operationState") or {}
     if errors:
@@ -58,7 +58,7 @@ def _failed(snapshot: Snapshot, seen: ObservedObject, state: Json) -> Finding:
     return platform_finding(
         NAME,
         "GitOpsSyncFailing",
-        ref_of(seen.object),
+        seen.ref,
         field,
         message or str(state.get("phase")),
         f"the last synchronisation failed: {message or state.get('phase')}",
@@ -71,7 +71,7 @@ def _failed(snapshot: Snapshot, seen: ObservedObject, state: Json) -> Finding:
 
 
 def _consequences(seen: ObservedObject) -> list[str]:
-    place = (spec_of(seen.object).get("destination") or {}).get("namespace") or seen.namespace
+    place = (seen.spec.get("destination") or {}).get("namespace") or seen.namespace
     return [f"Namespace/{place}: what was committed last is not there"]
 
 
@@ -79,7 +79,7 @@ def _finding(snapshot: Snapshot, seen: ObservedObject, field: str, message: str,
     return platform_finding(
         NAME,
         "GitOpsSyncFailing",
-        ref_of(seen.object),
+        seen.ref,
         field,
         message,
         f"its source cannot be synchronised: {message}",
@@ -96,8 +96,8 @@ def _finding(snapshot: Snapshot, seen: ObservedObject, field: str, message: str,
 
 
 def _flux(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
-    ready = condition_of(status_of(seen.object), "Ready")
+    ready = condition_of(seen.status, "Ready")
     bad = ready.get("status") == "False" and ready.get("reason") not in _EFFECTS
     is_flux = ".toolkit.fluxcd.io/" in str(seen.object.get("apiVersion"))
-    if bad and is_flux and not spec_of(seen.object).get("suspend") and has_lasted(ready, snapshot.taken_at, GRACE):
+    if bad and is_flux and not seen.spec.get("suspend") and has_lasted(ready, snapshot.taken_at, GRACE):
         yield _finding(snapshot, seen, condition_field("Ready"), str(ready.get("message") or ""), ready)

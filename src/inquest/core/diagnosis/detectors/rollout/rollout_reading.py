@@ -40,7 +40,7 @@ def way_back(snapshot: Snapshot, workload: TargetRef) -> dict[str, str]:
     """`revision` and `previousRevision` of a Deployment that was rolled out a short while ago, else empty."""
     found = snapshot.find(workload) if workload.kind == "Deployment" else None
     known = [pair for pair in revisions(snapshot, found) if pair[0]] if found else []
-    age = age_seconds(snapshot, known[0][1].object) if len(known) > 1 else None
+    age = age_seconds(snapshot, known[0][1]) if len(known) > 1 else None
     if age is None or age > ROLLOUT_WINDOW.total_seconds():
         return {}
     return {"revision": str(known[0][0]), "previousRevision": str(known[1][0])}

@@ -13,7 +13,7 @@ from typing import Final
 
 from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.pods import status_word
-from inquest.core.cluster.selectors import labels_of, template_of
+from inquest.core.cluster.selectors import template_of
 from inquest.core.diagnosis.detectors.reading import limited
 from inquest.core.diagnosis.detectors.rollout.rollout_reading import (
     changes,
@@ -32,9 +32,6 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     pod_spec_of,
     pods_of,
     quoted,
-    ref_of,
-    spec_of,
-    status_of,
     wanted_replicas,
 )
 from inquest.core.diagnosis.health import UNREADY_GRACE
@@ -75,7 +72,7 @@ def _said(
     pod: str = "",
     back: dict[str, str] | None = None,
 ) -> Finding:
-    ref = ref_of(workload.object)
+    ref = workload.ref
     return Finding(
         detector=NAME,
         category="RolloutStuck",
@@ -97,7 +94,7 @@ def _said(
 
 def _paused(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
     """Paused on purpose is well; paused with a change that waits is stuck."""
-    if not spec_of(deployment.object).get("paused") or not _change_waits(snapshot, deployment):
+    if not deployment.spec.get("paused") or not _change_waits(snapshot, deployment):
         return None
     quotes = cite(snapshot, deployment, quoted("paused", True))
     why = "its rollout is paused, and a change of its template waits"
@@ -111,10 +108,10 @@ def _change_waits(snapshot: Snapshot, deployment: ObservedObject) -> bool:
     known = [each for _, each in revisions(snapshot, deployment) if template_of(each.object)]
     if known and changes(known[0].object, deployment.object):
         return True
-    made = int(status_of(deployment.object).get("replicas") or 0)
+    made = int(deployment.status.get("replicas") or 0)
     if not made:
-        return wanted_replicas(deployment.object) > 0
-    return int(status_of(deployment.object).get("updatedReplicas") or 0) < made
+        return wanted_replicas(deployment) > 0
+    return int(deployment.status.get("updatedReplicas") or 0) < made
 
 
 def _no_room(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
@@ -124,10 +121,10 @@ def _no_room(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
         return None
     newest, before = known[0][1], known[1][1]
     refused = [each for each in pods_of_set(snapshot, newest) if _needs_a_place(each)]
-    same = pod_spec_of(newest.object).get("affinity") == pod_spec_of(before.object).get("affinity")
-    if not refused or not same or not any(is_ready(each.object) for each in pods_of_set(snapshot, before)):
+    same = pod_spec_of(newest).get("affinity") == pod_spec_of(before).get("affinity")
+    if not refused or not same or not any(is_ready(each) for each in pods_of_set(snapshot, before)):
         return None
-    rolling = (spec_of(deployment.object).get("strategy") or {}).get("rollingUpdate") or {}
+    rolling = (deployment.spec.get("strategy") or {}).get("rollingUpdate") or {}
     value = rolling.get("maxUnavailable", "25%")
     pod = refused[0]
     quotes = (*cite(snapshot, deployment, quoted("maxUnavailable", value)), *cite(snapshot, pod, '"Unschedulable"'))
@@ -140,18 +137,18 @@ def _no_room(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
 
 def _keeps_all(deployment: ObservedObject) -> bool:
     """`maxUnavailable` is zero, or a share that rounds down to it; surge always rounds up."""
-    strategy = spec_of(deployment.object).get("strategy") or {}
+    strategy = deployment.spec.get("strategy") or {}
     if strategy.get("type") == "Recreate":
         return False
     value = str((strategy.get("rollingUpdate") or {}).get("maxUnavailable", "25%"))
     share = value.rstrip("%")
     if not share.isdigit():
         return False
-    return int(share) * wanted_replicas(deployment.object) < 100 if value.endswith("%") else int(share) == 0
+    return int(share) * wanted_replicas(deployment) < 100 if value.endswith("%") else int(share) == 0
 
 
 def _needs_a_place(pod: ObservedObject) -> bool:
-    said = condition_of(status_of(pod.object), "PodScheduled")
+    said = condition_of(pod.status, "PodScheduled")
     return said.get("reason") == "Unschedulable" and bool(_PLACES.search(str(said.get("message") or "")[:4000]))
 
 
@@ -159,12 +156,12 @@ _PLACES: Final = re.compile(r"anti-affinity|free ports", re.IGNORECASE)
 
 
 def _past_deadline(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
-    progress = condition_of(status_of(deployment.object), "Progressing")
+    progress = condition_of(deployment.status, "Progressing")
     if (progress.get("status"), progress.get("reason")) != ("False", "ProgressDeadlineExceeded"):
         return None
     quotes = cite(snapshot, deployment, '"reason":"ProgressDeadlineExceeded"')
     field, value = "status.conditions[type=Progressing]", "ProgressDeadlineExceeded"
-    back = way_back(snapshot, ref_of(deployment.object))
+    back = way_back(snapshot, deployment.ref)
     said = str(progress.get("message") or "its new pods did not become ready in time")
     return _said(
         snapshot, deployment, field, value, said, SYMPTOM, "deadline", quotes,
@@ -177,19 +174,19 @@ def _past_deadline(snapshot: Snapshot, deployment: ObservedObject) -> Finding | 
 
 def _old_pods(snapshot: Snapshot, found: ObservedObject) -> list[ObservedObject]:
     """Pods that are not of the revision the set wants now."""
-    wanted = status_of(found.object).get("updateRevision")
-    if not wanted or wanted == status_of(found.object).get("currentRevision"):
+    wanted = found.status.get("updateRevision")
+    if not wanted or wanted == found.status.get("currentRevision"):
         return []
-    return [each for each in pods_of(snapshot, ref_of(found.object)) if _hash(each) not in ("", wanted)]
+    return [each for each in pods_of(snapshot, found.ref) if _hash(each) not in ("", wanted)]
 
 
 def _hash(pod: ObservedObject) -> str:
-    return str(labels_of(pod.object).get("controller-revision-hash") or "")
+    return str(pod.labels.get("controller-revision-hash") or "")
 
 
 def _broken_first(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
     """A broken pod of the old revision: the controller waits for it for ever (StatefulSet, "forced rollback")."""
-    if spec_of(found.object).get("podManagementPolicy") == "Parallel" or _strategy(found).get("type") == "OnDelete":
+    if found.spec.get("podManagementPolicy") == "Parallel" or _strategy(found).get("type") == "OnDelete":
         return None
     broken = [each for each in _old_pods(snapshot, found) if _is_broken(snapshot, each)]
     if not broken:
@@ -204,19 +201,19 @@ def _broken_first(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
 
 
 def _is_broken(snapshot: Snapshot, pod: ObservedObject) -> bool:
-    ready = condition_of(status_of(pod.object), "Ready")
+    ready = condition_of(pod.status, "Ready")
     since = parse_time(ready.get("lastTransitionTime"))
-    return not is_ready(pod.object) and (since is None or snapshot.taken_at - since > UNREADY_GRACE)
+    return not is_ready(pod) and (since is None or snapshot.taken_at - since > UNREADY_GRACE)
 
 
 def _strategy(found: ObservedObject) -> dict[str, object]:
-    return dict(spec_of(found.object).get("updateStrategy") or {})
+    return dict(found.spec.get("updateStrategy") or {})
 
 
 def _on_delete(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
     """A staged rollout is a choice: only where the Signal is about this very set."""
     old = _old_pods(snapshot, found)
-    if not old or _strategy(found).get("type") != "OnDelete" or not is_target(snapshot, ref_of(found.object)):
+    if not old or _strategy(found).get("type") != "OnDelete" or not is_target(snapshot, found.ref):
         return None
     quotes = cite(snapshot, found, '"type":"OnDelete"')
     why = f"{len(old)} of its pods are of the old revision, and pods are replaced only when somebody deletes them"
@@ -229,10 +226,10 @@ def _partition(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
     old, rolling = _old_pods(snapshot, found), _strategy(found).get("rollingUpdate")
     partition = int(rolling.get("partition") or 0) if isinstance(rolling, dict) else 0
     held = [each for each in old if _ordinal(each) < partition]
-    if not partition or not held or not is_target(snapshot, ref_of(found.object)):
+    if not partition or not held or not is_target(snapshot, found.ref):
         return None
-    serving = [pod for pod in pods_of(snapshot, ref_of(found.object)) if is_ready(pod.object)]
-    if len(serving) >= wanted_replicas(found.object):
+    serving = [pod for pod in pods_of(snapshot, found.ref) if is_ready(pod)]
+    if len(serving) >= wanted_replicas(found):
         # Nobody sets one by accident: a stage of a rollout in which every pod serves is where somebody wants it.
         return None
     quotes = cite(snapshot, found, quoted("partition", partition))
@@ -250,12 +247,12 @@ def _ordinal(pod: ObservedObject) -> int:
 
 def _held_up(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
     """A pod that is not ready keeps the later ones from being made."""
-    if spec_of(found.object).get("podManagementPolicy") == "Parallel":
+    if found.spec.get("podManagementPolicy") == "Parallel":
         return None
-    pods = pods_of(snapshot, ref_of(found.object))
+    pods = pods_of(snapshot, found.ref)
     unready = sorted((each for each in pods if _is_broken(snapshot, each)), key=_ordinal)
-    missing = wanted_replicas(found.object) - len(pods)
-    age = age_seconds(snapshot, unready[0].object) if unready else None
+    missing = wanted_replicas(found) - len(pods)
+    age = age_seconds(snapshot, unready[0]) if unready else None
     if not unready or missing <= 0 or (age is not None and age < STUCK_SECONDS):
         return None
     pod = unready[0]

@@ -17,7 +17,7 @@ from inquest.core.diagnosis.detectors.reading import limited
 from inquest.core.diagnosis.detectors.workload_reading import (
     cite,
     cite_event,
-    containers_of,
+    container_specs,
     distinct,
     events_on,
     listed,
@@ -25,10 +25,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     named_quote,
     quoted,
     ready_replicas,
-    ref_of,
     ref_to,
-    spec_of,
-    status_of,
     wanted_replicas,
 )
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
@@ -77,8 +74,8 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _finding(snapshot: Snapshot, scaler: ObservedObject, fault: AutoscalerFault) -> Finding:
-    ref = ref_of(scaler.object)
-    target = spec_of(scaler.object).get("scaleTargetRef") or {}
+    ref = scaler.ref
+    target = scaler.spec.get("scaleTargetRef") or {}
     return Finding(
         detector=NAME,
         category="HPAMisconfigured",
@@ -90,7 +87,7 @@ def _finding(snapshot: Snapshot, scaler: ObservedObject, fault: AutoscalerFault)
         citations=(*cite(snapshot, scaler, named_quote(scaler)), *fault.citations),
         explains=(f"{ref.display}: does not scale",),
         facts={"workload": str(target.get("name") or ""), "cause": fault.cause, "container": fault.container}
-        | {"maxReplicas": str(spec_of(scaler.object).get("maxReplicas") or "")},
+        | {"maxReplicas": str(scaler.spec.get("maxReplicas") or "")},
         refuted_by=("Its conditions AbleToScale and ScalingActive being True with a current metric would refute it.",),
         actions=fault.actions,
     )
@@ -98,7 +95,7 @@ def _finding(snapshot: Snapshot, scaler: ObservedObject, fault: AutoscalerFault)
 
 def _said(scaler: ObservedObject, name: str) -> tuple[str, str]:
     """Reason and message of a condition that is False."""
-    found = condition_of(status_of(scaler.object), name)
+    found = condition_of(scaler.status, name)
     if found.get("status") != "False":
         return "", ""
     return str(found.get("reason") or ""), str(found.get("message") or "")[:1000]
@@ -108,7 +105,7 @@ def _said(scaler: ObservedObject, name: str) -> tuple[str, str]:
 
 
 def _no_target(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault | None:
-    target = spec_of(scaler.object).get("scaleTargetRef") or {}
+    target = scaler.spec.get("scaleTargetRef") or {}
     name, kind = str(target.get("name") or ""), str(target.get("kind") or "")
     reason, message = _said(scaler, "AbleToScale")
     ref = ref_to(kind, name, scaler.namespace)
@@ -132,15 +129,15 @@ def _metrics_server(snapshot: Snapshot, scaler: ObservedObject) -> Finding | Non
     reason, message = _said(scaler, "ScalingActive")
     ref = ref_to("APIService", METRICS_API, None)
     api = snapshot.find(ref) if ref else None
-    available = condition_of(status_of(api.object), "Available") if api else {}
+    available = condition_of(api.status, "Available") if api else {}
     if api is None or reason != "FailedGetResourceMetric" or available.get("status") != "False":
         return None
     server = _behind(snapshot, api)
     found, field, category = server or api, "status.conditions[type=Available]", "DependencyFailing"
     value, quote = "False", quoted("reason", available.get("reason"))
-    if server and not wanted_replicas(server.object):
+    if server and not wanted_replicas(server):
         field, value, category, quote = "spec.replicas", "0", "ScaledToZero", quoted("replicas", 0)
-    blamed, own = ref_of(found.object), ref_of(scaler.object)
+    blamed, own = found.ref, scaler.ref
     return Finding(
         detector=NAME,
         category=category,
@@ -164,10 +161,10 @@ def _metrics_server(snapshot: Snapshot, scaler: ObservedObject) -> Finding | Non
 
 def _behind(snapshot: Snapshot, api: ObservedObject) -> ObservedObject | None:
     """The Deployment that serves an API, where it was read and is not ready; it bears the name of its Service."""
-    service = spec_of(api.object).get("service") or {}
+    service = api.spec.get("service") or {}
     name, namespace = str(service.get("name") or ""), str(service.get("namespace") or "")
     found = snapshot.at("Deployment", namespace, name) if name else None
-    return found if found and (not wanted_replicas(found.object) or not ready_replicas(found.object)) else None
+    return found if found and (not wanted_replicas(found) or not ready_replicas(found)) else None
 
 
 # --- its metrics -----------------------------------------------------------------------------------------------------
@@ -177,11 +174,11 @@ def _no_request(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault |
     """A utilisation is a share of the request: without one there is nothing to divide by."""
     _, message = _said(scaler, "ScalingActive")
     events = events_on(snapshot, scaler, "FailedGetResourceMetric", "FailedComputeMetricsReplicas")
-    texts = [message, *(message_of(each.object) for each in events)] if message else []
+    texts = [message, *(message_of(each) for each in events)] if message else []
     match = next((found for text in texts if (found := _REQUEST.search(text))), None)
     if match is None:
         return None
-    resource, target = match["resource"], spec_of(scaler.object).get("scaleTargetRef") or {}
+    resource, target = match["resource"], scaler.spec.get("scaleTargetRef") or {}
     container = match["container"] or _silent(snapshot, scaler, resource)
     why = (
         f"it measures {resource} against the request, and container {container or '?'} of {target.get('name')} has none"
@@ -196,17 +193,17 @@ def _no_request(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault |
 
 def _silent(snapshot: Snapshot, scaler: ObservedObject, resource: str) -> str:
     """The first container of the target that asks for none of a resource."""
-    target = spec_of(scaler.object).get("scaleTargetRef") or {}
+    target = scaler.spec.get("scaleTargetRef") or {}
     ref = ref_to(str(target.get("kind")), str(target.get("name")), scaler.namespace)
     found = snapshot.find(ref) if ref else None
-    for _, container in containers_of(found.object) if found else ():
+    for _, container in container_specs(found) if found else ():
         if not ((container.get("resources") or {}).get("requests") or {}).get(resource):
             return str(container.get("name"))
     return ""
 
 
 def _metric(scaler: ObservedObject, resource: str) -> tuple[int, str]:
-    for number, metric in enumerate(listed(spec_of(scaler.object), "metrics")):
+    for number, metric in enumerate(listed(scaler.spec, "metrics")):
         if (metric.get("resource") or {}).get("name") == resource:
             return number, resource
     return 0, resource
@@ -229,11 +226,7 @@ def _no_metrics(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault |
 
 def _metric_names(scaler: ObservedObject) -> str:
     kinds = ("external", "object", "pods")
-    metrics = [
-        (each.get(kind) or {}).get("metric") or {}
-        for each in listed(spec_of(scaler.object), "metrics")
-        for kind in kinds
-    ]
+    metrics = [(each.get(kind) or {}).get("metric") or {} for each in listed(scaler.spec, "metrics") for kind in kinds]
     return ",".join(str(each.get("name")) for each in metrics if each.get("name"))
 
 
@@ -242,13 +235,13 @@ def _metric_names(scaler: ObservedObject) -> str:
 
 def _at_maximum(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault | None:
     """At its maximum, and what it measures is still above the target."""
-    found = condition_of(status_of(scaler.object), "ScalingLimited")
+    found = condition_of(scaler.status, "ScalingLimited")
     if (found.get("status"), found.get("reason")) != ("True", "TooManyReplicas"):
         return None
     over = _over(scaler)
     if not over:
         return None
-    maximum, minimum = spec_of(scaler.object).get("maxReplicas"), spec_of(scaler.object).get("minReplicas", 1)
+    maximum, minimum = scaler.spec.get("maxReplicas"), scaler.spec.get("minReplicas", 1)
     same = "; its minimum is the same" if minimum == maximum else ""
     why = f"it is at its maximum, and {over}{same}"
     quotes = cite(snapshot, scaler, quoted("maxReplicas", maximum), '"reason":"TooManyReplicas"')
@@ -257,8 +250,8 @@ def _at_maximum(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault |
 
 def _over(scaler: ObservedObject) -> str:
     """The metric that passes its target, in words."""
-    current = {_resource(each): each for each in listed(status_of(scaler.object), "currentMetrics")}
-    for metric in listed(spec_of(scaler.object), "metrics"):
+    current = {_resource(each): each for each in listed(scaler.status, "currentMetrics")}
+    for metric in listed(scaler.spec, "metrics"):
         name = _resource(metric)
         goal = ((metric.get("resource") or metric.get("containerResource") or {}).get("target") or {}).get(
             "averageUtilization"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.selectors import labels_of, selector_selects
+from inquest.core.cluster.selectors import selector_selects
 from inquest.core.diagnosis.detectors.reading import cited, limited
 from inquest.core.diagnosis.detectors.scheduling.node_reading import is_cordoned
 from inquest.core.diagnosis.detectors.workload_reading import (
@@ -24,9 +24,6 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     live_pods,
     message_of,
     quoted,
-    ref_of,
-    spec_of,
-    status_of,
     workload_of,
 )
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
@@ -59,14 +56,14 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _allows_nothing(budget: ObservedObject) -> bool:
     """By its own numbers, not because pods are unwell."""
-    status = status_of(budget.object)
+    status = budget.status
     wanted, healthy = status.get("desiredHealthy"), status.get("currentHealthy")
     unwell = isinstance(wanted, int) and isinstance(healthy, int) and healthy < wanted
     return status.get("disruptionsAllowed") == 0 and (not unwell or _never_allows(budget))
 
 
 def _never_allows(budget: ObservedObject) -> bool:
-    spec, status = spec_of(budget.object), status_of(budget.object)
+    spec, status = budget.spec, budget.status
     if spec.get("maxUnavailable") in (0, "0", "0%"):
         return True
     return spec.get("minAvailable") == "100%" or (
@@ -77,9 +74,9 @@ def _never_allows(budget: ObservedObject) -> bool:
 
 
 def _pods(snapshot: Snapshot, budget: ObservedObject) -> list[ObservedObject]:
-    selector = spec_of(budget.object).get("selector") or {}
+    selector = budget.spec.get("selector") or {}
     same = (each for each in live_pods(snapshot) if each.namespace == budget.namespace)
-    return [each for each in same if not selector or selector_selects(selector, labels_of(each.object))]
+    return [each for each in same if not selector or selector_selects(selector, each.labels)]
 
 
 def _wait(
@@ -87,7 +84,7 @@ def _wait(
 ) -> tuple[str, float, tuple[Citation, ...]] | None:
     """Who waits: words, certainty, and what shows it."""
     for event in events_of(snapshot, "EvictionBlocked", "FailedEviction", "FailedDrain", "Evict", "DrainFailed"):
-        if _WAITS.search(message_of(event.object)):
+        if _WAITS.search(message_of(event)):
             return "an eviction is refused for it", 0.93, cite_event(snapshot, event)
     for text in snapshot.texts:
         line = next((each for each in text.text[:20_000].splitlines() if _WAITS.search(each[:1000])), "")
@@ -95,31 +92,31 @@ def _wait(
             return "an eviction is refused for it", 0.93, cited(snapshot, text.evidence, line.strip()[:300])
     drained = _drained(snapshot, pods)
     if drained:
-        words = f"{ref_of(drained.object).display} is being drained and its pods cannot go"
+        words = f"{drained.ref.display} is being drained and its pods cannot go"
         return words, 0.85, cite(snapshot, drained, quoted("unschedulable", True))
-    if is_target(snapshot, ref_of(budget.object)) and _never_allows(budget):
+    if is_target(snapshot, budget.ref) and _never_allows(budget):
         return "the Signal is about it", 0.75, ()
     return None
 
 
 def _drained(snapshot: Snapshot, pods: list[ObservedObject]) -> ObservedObject | None:
     """A cordoned node with pods of the budget, which the Signal or a deletion says is to be emptied."""
-    names = {str(spec_of(each.object).get("nodeName")) for each in pods if workload_of(snapshot, each).kind != _DRAINED}
-    nodes = [each for each in snapshot.of_kind("Node") if each.name in names and is_cordoned(each.object)]
+    names = {str(each.spec.get("nodeName")) for each in pods if workload_of(snapshot, each).kind != _DRAINED}
+    nodes = [each for each in snapshot.of_kind("Node") if each.name in names and is_cordoned(each)]
     return next((each for each in nodes if _is_emptied(snapshot, each)), None)
 
 
 def _waiting_nodes(snapshot: Snapshot, pods: list[ObservedObject]) -> tuple[TargetRef, ...]:
     node = _drained(snapshot, pods)
-    return (ref_of(node.object),) if node else ()
+    return (node.ref,) if node else ()
 
 
 def _is_emptied(snapshot: Snapshot, node: ObservedObject) -> bool:
     """The Signal is about the node, it is being deleted, or pods were evicted from it a short while ago."""
-    if is_target(snapshot, ref_of(node.object)) or node.object.get("metadata", {}).get("deletionTimestamp"):
+    if is_target(snapshot, node.ref) or node.metadata.get("deletionTimestamp"):
         return True
     told = events_of(snapshot, "Drain", "Draining", "NodeDrain", "TaintManagerEviction", "Evicted")
-    return any(node.name in message_of(each.object) for each in told)
+    return any(node.name in message_of(each) for each in told)
 
 
 def _finding(
@@ -130,8 +127,8 @@ def _finding(
     confidence: float,
     citations: tuple[Citation, ...],
 ) -> Finding:
-    ref, owner = ref_of(budget.object), workload_of(snapshot, pods[0])
-    spec, status = spec_of(budget.object), status_of(budget.object)
+    ref, owner = budget.ref, workload_of(snapshot, pods[0])
+    spec, status = budget.spec, budget.status
     word = "maxUnavailable" if spec.get("maxUnavailable") is not None else "minAvailable"
     value = spec.get(word)
     return Finding(
@@ -183,15 +180,15 @@ def _doubled(
     citations: tuple[Citation, ...],
 ) -> Finding:
     widest = min(sharing, key=lambda each: (-len(_pods(snapshot, each)), each.name))
-    ref, owner = ref_of(widest.object), workload_of(snapshot, pods[0])
-    others = [ref_of(each.object).display for each in sharing if each is not widest]
-    quotes = (quoted("selector", spec_of(each.object).get("selector")) for each in sharing)
+    ref, owner = widest.ref, workload_of(snapshot, pods[0])
+    others = [each.ref.display for each in sharing if each is not widest]
+    quotes = (quoted("selector", each.spec.get("selector")) for each in sharing)
     return Finding(
         detector=NAME,
         category="PDBBlocking",
         object=ref,
         field="spec.selector",
-        value=limited(quoted("selector", spec_of(widest.object).get("selector")).removeprefix('"selector":')),
+        value=limited(quoted("selector", widest.spec.get("selector")).removeprefix('"selector":')),
         summary=f"{ref.display} and {', '.join(others)} select the same {len(pods)} pods of {owner.display}, and the "
         f"API server evicts no pod with more than one budget: {why}"[:500],
         confidence=confidence,

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.cluster.selectors import labels_of
-from inquest.core.diagnosis.detectors.workload_reading import listed, live_pods, spec_of, status_of
+from inquest.core.diagnosis.detectors.workload_reading import listed, live_pods
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -18,24 +17,24 @@ SYSTEM: Final = "node.kubernetes.io/"
 """Taints that the node controller sets for a node's own trouble."""
 
 
-def workers(snapshot: Snapshot, pod: Json) -> list[ObservedObject]:
+def workers(snapshot: Snapshot, pod: ObservedObject) -> list[ObservedObject]:
     """The nodes that were read, without the control plane's unless the pod tolerates that."""
-    return [each for each in snapshot.of_kind("Node") if not _is_control_plane(each.object, pod)]
+    return [each for each in snapshot.of_kind("Node") if not _is_control_plane(each, pod)]
 
 
-def _is_control_plane(node: Json, pod: Json) -> bool:
+def _is_control_plane(node: ObservedObject, pod: ObservedObject) -> bool:
     return any(taint.get("key") in CONTROL_PLANE for taint in untolerated(pod, node))
 
 
-def is_cordoned(node: Json) -> bool:
+def is_cordoned(node: ObservedObject) -> bool:
     """Whether somebody said that no new pod may come here."""
-    return bool(spec_of(node).get("unschedulable"))
+    return bool(node.spec.get("unschedulable"))
 
 
-def untolerated(pod: Json, node: Json) -> list[Json]:
+def untolerated(pod: ObservedObject, node: ObservedObject) -> list[Json]:
     """Taints that keep the pod away; the one of a cordon is not counted."""
-    tolerations = listed(spec_of(pod), "tolerations")
-    taints = (each for each in listed(spec_of(node), "taints") if each.get("effect") in REPELLING)
+    tolerations = listed(pod.spec, "tolerations")
+    taints = (each for each in listed(node.spec, "taints") if each.get("effect") in REPELLING)
     return [each for each in taints if each.get("key") != CORDON and not _is_tolerated(each, tolerations)]
 
 
@@ -51,27 +50,27 @@ def _covers(toleration: Json, taint: Json) -> bool:
     return (toleration.get("key"), toleration.get("value") or "") == (taint.get("key"), taint.get("value") or "")
 
 
-def wants(pod: Json, node: ObservedObject) -> bool:
+def wants(pod: ObservedObject, node: ObservedObject) -> bool:
     """Whether the pod's nodeSelector and required node affinity take this node."""
     return not unmet_selector(pod, node) and meets_affinity(pod, node)
 
 
-def unmet_selector(pod: Json, node: ObservedObject) -> dict[str, str]:
+def unmet_selector(pod: ObservedObject, node: ObservedObject) -> dict[str, str]:
     """The part of the nodeSelector that this node's labels do not have."""
-    labels = labels_of(node.object)
-    wanted = spec_of(pod).get("nodeSelector") or {}
+    labels = node.labels
+    wanted = pod.spec.get("nodeSelector") or {}
     return {str(key): str(value) for key, value in wanted.items() if labels.get(key) != value}
 
 
-def meets_affinity(pod: Json, node: ObservedObject) -> bool:
+def meets_affinity(pod: ObservedObject, node: ObservedObject) -> bool:
     """Whether one of the required node selector terms takes this node; true where there is none."""
     terms = affinity_terms(pod)
     return not terms or any(_meets_term(term, node) for term in terms)
 
 
-def affinity_terms(pod: Json) -> tuple[Json, ...]:
+def affinity_terms(pod: ObservedObject) -> tuple[Json, ...]:
     """The required node selector terms."""
-    affinity = (spec_of(pod).get("affinity") or {}).get("nodeAffinity") or {}
+    affinity = (pod.spec.get("affinity") or {}).get("nodeAffinity") or {}
     return listed(affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}, "nodeSelectorTerms")
 
 
@@ -84,7 +83,7 @@ def _meets_term(term: Json, node: ObservedObject) -> bool:
     rules, fields = listed(term, "matchExpressions"), listed(term, "matchFields")
     if not rules and not fields:
         return False
-    labels = labels_of(node.object)
+    labels = node.labels
     by_label = all(_meets(rule, labels.get(str(rule.get("key")))) for rule in rules)
     return by_label and all(_meets(rule, node.name) for rule in fields)
 
@@ -115,15 +114,15 @@ def _compares(operator: str, value: str | None, values: list[str]) -> bool:
 # --- room ----------------------------------------------------------------------------------------------------------
 
 
-def allocatable(node: Json, resource: str) -> float | None:
+def allocatable(node: ObservedObject, resource: str) -> float | None:
     """What a node has of a resource for pods, None where it does not say."""
-    return parse_quantity((status_of(node).get("allocatable") or {}).get(resource))
+    return parse_quantity((node.status.get("allocatable") or {}).get(resource))
 
 
-def requested(pod: Json, resource: str) -> float:
+def requested(pod: ObservedObject, resource: str) -> float:
     """What a pod asks for: the sum over its containers, or its largest init container if that is more."""
-    running = sum(_ask(each, resource) for each in listed(spec_of(pod), "containers"))
-    return max([running, *(_ask(each, resource) for each in listed(spec_of(pod), "initContainers"))])
+    running = sum(_ask(each, resource) for each in listed(pod.spec, "containers"))
+    return max([running, *(_ask(each, resource) for each in listed(pod.spec, "initContainers"))])
 
 
 def _ask(container: Json, resource: str) -> float:
@@ -133,15 +132,15 @@ def _ask(container: Json, resource: str) -> float:
 
 def taken(snapshot: Snapshot, node: str, resource: str) -> float:
     """What the pods that were read on a node ask for; others may ask for more."""
-    return sum(requested(each.object, resource) for each in _on(snapshot, node))
+    return sum(requested(each, resource) for each in _on(snapshot, node))
 
 
 def _on(snapshot: Snapshot, node: str) -> Iterator[ObservedObject]:
-    return (each for each in live_pods(snapshot) if spec_of(each.object).get("nodeName") == node)
+    return (each for each in live_pods(snapshot) if each.spec.get("nodeName") == node)
 
 
-def exceeds_every_node(snapshot: Snapshot, pod: Json, resource: str) -> bool:
+def exceeds_every_node(snapshot: Snapshot, pod: ObservedObject, resource: str) -> bool:
     """Whether the pod asks for more than any node has at all."""
-    rooms = [allocatable(each.object, resource) for each in workers(snapshot, pod)]
+    rooms = [allocatable(each, resource) for each in workers(snapshot, pod)]
     known = [room for room in rooms if room is not None]
     return bool(known) and len(known) == len(rooms) and all(requested(pod, resource) > room for room in known)

@@ -35,11 +35,9 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     listed,
     message_of,
     quoted,
-    ref_of,
     ref_to,
-    status_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot, TextSeen
 
 GRACE: Final = timedelta(seconds=30)
@@ -92,15 +90,15 @@ AILMENTS: Final = (
 def node_not_ready(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each node whose Ready condition is not True, by what its message says."""
     for node in snapshot.of_kind("Node"):
-        ready = condition_of(status_of(node.object), "Ready")
+        ready = condition_of(node.status, "Ready")
         if ready and ready.get("status") != "True" and _counts(snapshot, node, ready):
             yield _not_ready(snapshot, node, ready)
 
 
 def _counts(snapshot: Snapshot, node: ObservedObject, found: Json) -> bool:
-    born = parse_time(node.object.get("metadata", {}).get("creationTimestamp"))
+    born = parse_time(node.metadata.get("creationTimestamp"))
     joined = born is None or snapshot.taken_at - born >= JOINING
-    going = node.object.get("metadata", {}).get("deletionTimestamp")
+    going = node.metadata.get("deletionTimestamp")
     return joined and not going and has_lasted(found, snapshot.taken_at, GRACE)
 
 
@@ -115,7 +113,7 @@ def _not_ready(snapshot: Snapshot, node: ObservedObject, ready: Json) -> Finding
     return platform_finding(
         "node_not_ready",
         category,
-        ref_of(node.object),
+        node.ref,
         condition_field("Ready"),
         status,
         f"the node is not ready: {words or message or 'it gives no reason'}",
@@ -142,7 +140,7 @@ def _lease(snapshot: Snapshot, node: str) -> ObservedObject | None:
 
 
 def _renewed(lease: ObservedObject | None) -> datetime | None:
-    return parse_time((lease.object.get("spec") or {}).get("renewTime")) if lease else None
+    return parse_time(lease.spec.get("renewTime")) if lease else None
 
 
 def _silent_for(snapshot: Snapshot, lease: ObservedObject | None) -> timedelta | None:
@@ -157,7 +155,7 @@ def _minutes(span: timedelta) -> str:
 def _cite_lease(snapshot: Snapshot, lease: ObservedObject | None, quiet: timedelta | None) -> tuple[Citation, ...]:
     if lease is None or quiet is None:
         return ()
-    return cite(snapshot, lease, quoted("renewTime", (lease.object.get("spec") or {}).get("renewTime")))
+    return cite(snapshot, lease, quoted("renewTime", lease.spec.get("renewTime")))
 
 
 def _pods_on(snapshot: Snapshot, node: str) -> list[str]:
@@ -166,14 +164,14 @@ def _pods_on(snapshot: Snapshot, node: str) -> list[str]:
 
 
 def _is_down(pod: ObservedObject) -> bool:
-    return condition_of(status_of(pod.object), "Ready").get("status") == "False"
+    return condition_of(pod.status, "Ready").get("status") == "False"
 
 
 def node_ailing(snapshot: Snapshot) -> Iterable[Finding]:
     """Pressure and the other conditions of a node that are true and should not be."""
     for node in snapshot.of_kind("Node"):
         for ailment in AILMENTS:
-            found = condition_of(status_of(node.object), ailment.type)
+            found = condition_of(node.status, ailment.type)
             if found.get("status") == "True" and (_counts(snapshot, node, found) or _is_old(snapshot, found)):
                 yield _ailing(snapshot, node, ailment, found)
 
@@ -185,11 +183,11 @@ def _is_old(snapshot: Snapshot, found: Json) -> bool:
 
 
 def _ailing(snapshot: Snapshot, node: ObservedObject, ailment: Ailment, found: Json) -> Finding:
-    evicted = [event for event in events_of(snapshot, "Evicted") if _low(ailment.type) in message_of(event.object)]
+    evicted = [event for event in events_of(snapshot, "Evicted") if _low(ailment.type) in message_of(event)]
     return platform_finding(
         "node_ailing",
         ailment.category,
-        ref_of(node.object),
+        node.ref,
         condition_field(ailment.type),
         "True",
         f"the node {ailment.words}: {found.get('message') or found.get('reason') or ailment.type}",
@@ -211,7 +209,7 @@ def _places(events: list[ObservedObject]) -> list[str]:
 
 
 def _name(event: ObservedObject) -> str:
-    return str((event.object.get("involvedObject") or event.object.get("regarding") or {}).get("name") or "")
+    return str(involved_object(event.object).get("name") or "")
 
 
 # --- the clock -------------------------------------------------------------------------------------------------
@@ -235,7 +233,7 @@ def node_clock(snapshot: Snapshot) -> Iterable[Finding]:
                 f"clock {_minutes(ahead)} ahead",
                 f"the node's clock runs {_minutes(ahead)} ahead: its kubelet renews the lease in the future",
                 confidence=0.75,
-                citations=cite(snapshot, lease, quoted("renewTime", (lease.object.get("spec") or {}).get("renewTime"))),
+                citations=cite(snapshot, lease, quoted("renewTime", lease.spec.get("renewTime"))),
                 facts={"node": lease.name},
                 refuted_by=("the node's time service says that it is in step",),
                 actions=("CordonNode",),
@@ -271,7 +269,7 @@ def node_services(snapshot: Snapshot) -> Iterable[Finding]:
             yield platform_finding(
                 "node_services",
                 category,
-                ref_of(node.object),
+                node.ref,
                 "process",
                 said,
                 f"{words}: {said}",
@@ -336,7 +334,7 @@ def _is_lost(snapshot: Snapshot, name: str) -> bool:
     """Whether nobody hears from the node: its pods are not ready for want of news."""
     ref = ref_to("Node", name, None)
     node = snapshot.find(ref) if ref else None
-    return node is not None and condition_of(status_of(node.object), "Ready").get("status") == "Unknown"
+    return node is not None and condition_of(node.status, "Ready").get("status") == "Unknown"
 
 
 def _agent(snapshot: Snapshot, trouble: BrokenComponent, category: str, effect: str) -> Finding:
@@ -388,17 +386,15 @@ def sandboxes(snapshot: Snapshot) -> Iterable[Finding]:
 
 
 def _is_too_small(event: ObservedObject) -> bool:
-    return is_memory_kill(message_of(event.object))
+    return is_memory_kill(message_of(event))
 
 
 def _started(pod: ObservedObject) -> bool:
-    return any(
-        each.get("ready") or each.get("restartCount") for each in listed(status_of(pod.object), "containerStatuses")
-    )
+    return any(each.get("ready") or each.get("restartCount") for each in listed(pod.status, "containerStatuses"))
 
 
 def _sandbox(snapshot: Snapshot, node: str, told: list[ObservedObject], pods: int) -> Finding:
-    message = message_of(told[0].object)[:600]
+    message = message_of(told[0])[:600]
     network = _SANDBOX_NETWORK.search(message) is not None
     ref = ref_to("Node", node, None)
     seen = snapshot.find(ref) if ref else None

@@ -20,7 +20,6 @@ from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.network.network_reading import addresses, service_named
 from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
 from inquest.core.diagnosis.detectors.workload_reading import (
-    about,
     age_seconds,
     cite,
     cite_entry,
@@ -35,15 +34,12 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     pods_of,
     proof_of_absence,
     quoted,
-    ref_of,
     ref_to,
-    spec_of,
-    status_of,
     wanted_replicas,
     workload_named,
     workload_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "quota_exceeded"
@@ -104,7 +100,7 @@ def refusals(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
 
 def _in_conditions(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     for found in snapshot.of_kind("Deployment", "ReplicaSet"):
-        failure = condition_of(status_of(found.object), "ReplicaFailure")
+        failure = condition_of(found.status, "ReplicaFailure")
         owner = workload_named(snapshot, found.kind, found.name, found.namespace)
         if failure.get("status") == "True" and owner:
             yield QuotaRefusal(str(failure.get("message") or "")[:4000], found, owner, event=False)
@@ -112,11 +108,11 @@ def _in_conditions(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
 
 def _in_events(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     for event in events_of(snapshot, "FailedCreate"):
-        seen = about(event.object)
+        seen = involved_object(event.object)
         namespace = str(seen.get("namespace") or event.namespace)
         owner = workload_named(snapshot, str(seen.get("kind")), str(seen.get("name")), namespace)
         if owner:
-            yield QuotaRefusal(message_of(event.object), event, owner, event=True)
+            yield QuotaRefusal(message_of(event), event, owner, event=True)
 
 
 def _words(snapshot: Snapshot, refusal: QuotaRefusal, part: str) -> tuple[Citation, ...]:
@@ -199,7 +195,7 @@ def _unsaid(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     resource = match["what"].split(",")[0]
     group, _, name = resource.partition(".") if "." in resource else ("requests", "", resource)
     found = snapshot.find(ref)
-    containers = listed(pod_spec_of(found.object), "containers") if found else ()
+    containers = listed(pod_spec_of(found), "containers") if found else ()
     silent = [each for each in containers if not ((each.get("resources") or {}).get(group) or {}).get(name)]
     container = str((silent or [{}])[0].get("name", ""))
     field = pod_field(ref, f"containers[name={container}].resources.{group}.{name}" if container else "containers")
@@ -230,7 +226,7 @@ def _out_of_range(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     bound = {"maximum": "max", "minimum": "min"}.get(found.get("bound") or "", "maxLimitRequestRatio")
     holder = _limit_range(snapshot, refusal.owner.namespace or "", match["type"], bound, match["what"], match["limit"])
     field = f"spec.limits[type={match['type']}].{bound}.{match['what']}"
-    ref = ref_of(holder.object) if holder else refusal.owner
+    ref = holder.ref if holder else refusal.owner
     asked = found.get("asked") or "nothing"
     return Finding(
         detector=NAME,
@@ -259,7 +255,7 @@ def _limit_range(
     """The limit range that says so; the only one of the namespace where the amount is written in another way."""
     ranges = [each for each in snapshot.of_kind("LimitRange") if each.namespace == namespace]
     for each in ranges:
-        for row in listed(spec_of(each.object), "limits"):
+        for row in listed(each.spec, "limits"):
             value = (row.get(bound) or {}).get(resource)
             if row.get("type") == kind and value is not None and parse_quantity(value) == parse_quantity(limit):
                 return each
@@ -281,8 +277,8 @@ def _service_findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _amounts_of(quota: ObservedObject) -> tuple[Json, Json]:
     """What a quota allows and what is used of it, by resource; as it was counted last, else as it was wanted."""
-    status = status_of(quota.object)
-    return status.get("hard") or spec_of(quota.object).get("hard") or {}, status.get("used") or {}
+    status = quota.status
+    return status.get("hard") or quota.spec.get("hard") or {}, status.get("used") or {}
 
 
 def _is_used_up(quota: ObservedObject, resource: str) -> bool:
@@ -297,7 +293,7 @@ def _missing_service(snapshot: Snapshot, quota: ObservedObject, resource: str) -
         proof = proof_of_absence(snapshot, "Service", *place) if place and place[1] == quota.namespace else ""
         if not place or not proof or not address.explicit:
             continue
-        ref, caller = ref_of(quota.object), address.caller_ref
+        ref, caller = quota.ref, address.caller_ref
         top = str(_amounts_of(quota)[0].get(resource, ""))
         yield Finding(
             detector=NAME,
@@ -327,7 +323,7 @@ SMALL_ROOM: Final = 2.0**30
 def _claim_findings(snapshot: Snapshot) -> Iterator[Finding]:
     """A pod that waits for a claim that does not exist, where the quota had no room for one."""
     for pod in live_pods(snapshot):
-        said = str(condition_of(status_of(pod.object), "PodScheduled").get("message") or "")[:4000]
+        said = str(condition_of(pod.status, "PodScheduled").get("message") or "")[:4000]
         match = _NO_CLAIM.search(said)
         for quota in snapshot.of_kind("ResourceQuota") if match else ():
             resource = _full_of_storage(quota) if quota.namespace == pod.namespace else ""
@@ -347,7 +343,7 @@ def _full_of_storage(quota: ObservedObject) -> str:
 
 
 def _no_room_for(snapshot: Snapshot, quota: ObservedObject, resource: str, pod: ObservedObject, claim: str) -> Finding:
-    ref, owner = ref_of(quota.object), workload_of(snapshot, pod)
+    ref, owner = quota.ref, workload_of(snapshot, pod)
     top, used = (str(amounts.get(resource, "0")) for amounts in _amounts_of(quota))
     return Finding(
         detector=NAME,
@@ -390,11 +386,11 @@ def _reckoned(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _lacks_pods(snapshot: Snapshot, workload: ObservedObject) -> bool:
-    age, ref = age_seconds(snapshot, workload.object), ref_of(workload.object)
+    age, ref = age_seconds(snapshot, workload), workload.ref
     whole = any(each.kind == "Pod" and each.namespace in ("", workload.namespace) for each in snapshot.listings)
     stands = not controller_of(workload.object) and (age is None or age > SETTLED_SECONDS)
-    made = max(int(status_of(workload.object).get("replicas") or 0), len(pods_of(snapshot, ref)))
-    return whole and stands and made < wanted_replicas(workload.object)
+    made = max(int(workload.status.get("replicas") or 0), len(pods_of(snapshot, ref)))
+    return whole and stands and made < wanted_replicas(workload)
 
 
 def _no_room_for_pod(quota: ObservedObject, workload: ObservedObject) -> str:
@@ -413,12 +409,12 @@ def _asked(workload: ObservedObject, resource: str) -> float:
         return 1.0
     level, _, name = resource.partition(".")
     level, name = (level, name) if level in _LEVELS else ("requests", resource)
-    containers = listed(pod_spec_of(workload.object), "containers")
+    containers = listed(pod_spec_of(workload), "containers")
     return sum(parse_quantity(((each.get("resources") or {}).get(level) or {}).get(name)) or 0.0 for each in containers)
 
 
 def _reckoned_finding(snapshot: Snapshot, quota: ObservedObject, resource: str, workload: ObservedObject) -> Finding:
-    ref, owner = ref_of(quota.object), ref_of(workload.object)
+    ref, owner = quota.ref, workload.ref
     top, used = (str(amounts.get(resource, "0")) for amounts in _amounts_of(quota))
     return Finding(
         detector=NAME,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.core.cluster.relations import controller_of
-from inquest.core.cluster.selectors import annotations_of, is_scaled_by, labels_of, selector_selects, template_of
+from inquest.core.cluster.selectors import is_scaled_by, selector_selects
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
     backend_names,
@@ -23,7 +23,6 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
 )
 from inquest.core.diagnosis.detectors.reading import cited
 from inquest.core.diagnosis.detectors.workload_reading import (
-    about,
     cite,
     cite_event,
     distinct,
@@ -32,12 +31,10 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     message_of,
     named_quote,
     quoted,
-    ref_of,
-    spec_of,
-    status_of,
+    template_labels,
     wanted_replicas,
 )
-from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "scaled_to_zero"
@@ -85,15 +82,15 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _is_zero(workload: ObservedObject) -> bool:
     """An old revision's ReplicaSet wants nothing by nature."""
-    return spec_of(workload.object).get("replicas") == 0 and not controller_of(workload.object)
+    return workload.spec.get("replicas") == 0 and not controller_of(workload.object)
 
 
 def _is_meant(snapshot: Snapshot, workload: ObservedObject) -> bool:
-    keys = [*annotations_of(workload.object), *labels_of(workload.object)]
+    keys = [*workload.annotations, *workload.labels]
     if any(part in key.lower() for key in keys for part in _MEANT):
         return True
     scalers = (*snapshot.of_kind(*_SCALERS), *(each for each in snapshot.of_kind(_AUTOSCALER) if _is_made_by_one(each)))
-    named = (spec_of(each.object).get("scaleTargetRef") or {} for each in scalers)
+    named = (each.spec.get("scaleTargetRef") or {} for each in scalers)
     return any(each.get("name") == workload.name for each in named)
 
 
@@ -103,7 +100,7 @@ def _is_made_by_one(autoscaler: ObservedObject) -> bool:
 
 
 def _finding(snapshot: Snapshot, workload: ObservedObject, expectation: ExpectedPods) -> Finding:
-    ref = ref_of(workload.object)
+    ref = workload.ref
     event = _scaled_down(snapshot, workload)
     before = _before(event)
     wanted = before or expectation.wanted
@@ -130,16 +127,16 @@ def _finding(snapshot: Snapshot, workload: ObservedObject, expectation: Expected
 
 def _scaled_down(snapshot: Snapshot, workload: ObservedObject) -> ObservedObject | None:
     for event in events_of(snapshot, "ScalingReplicaSet"):
-        seen = about(event.object)
+        seen = involved_object(event.object)
         mine = (seen.get("kind"), seen.get("name")) == (workload.kind, workload.name)
-        if mine and message_of(event.object).rstrip(".").endswith("to 0"):
+        if mine and message_of(event).rstrip(".").endswith("to 0"):
             return event
     return None
 
 
 def _before(event: ObservedObject | None) -> str:
     """`Scaled down replica set web-7d9 from 3 to 0`."""
-    words = message_of(event.object).split() if event else []
+    words = message_of(event).split() if event else []
     at = words.index("from") if "from" in words else -1
     return words[at + 1] if 0 <= at < len(words) - 1 and words[at + 1].isdigit() else ""
 
@@ -150,9 +147,9 @@ def _before(event: ObservedObject | None) -> str:
 def _autoscaler(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
     """One that may itself go to zero expects nothing."""
     for scaler in snapshot.of_kind("HorizontalPodAutoscaler"):
-        minimum = spec_of(scaler.object).get("minReplicas", 1)
-        if scaler.namespace == workload.namespace and is_scaled_by(scaler.object, ref_of(workload.object)) and minimum:
-            words = f"{ref_of(scaler.object).display} keeps at least {minimum} and is switched off by it"
+        minimum = scaler.spec.get("minReplicas", 1)
+        if scaler.namespace == workload.namespace and is_scaled_by(scaler.object, workload.ref) and minimum:
+            words = f"{scaler.ref.display} keeps at least {minimum} and is switched off by it"
             yield ExpectedPods(
                 words,
                 0.92,
@@ -183,8 +180,8 @@ def _said(snapshot: Snapshot, line: tuple[LogTail, str] | None) -> tuple[Citatio
 
 def _runs(caller: ObservedObject) -> bool:
     if caller.kind == "Pod":
-        return status_of(caller.object).get("phase") == "Running"
-    return caller.kind not in ("Job", "CronJob") and wanted_replicas(caller.object) > 0
+        return caller.status.get("phase") == "Running"
+    return caller.kind not in ("Job", "CronJob") and wanted_replicas(caller) > 0
 
 
 def _routes(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
@@ -192,19 +189,17 @@ def _routes(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPo
     for ingress in snapshot.of_kind("Ingress"):
         routed = names & set(backend_names(ingress))
         if ingress.namespace == workload.namespace and routed:
-            words = f"{ref_of(ingress.object).display} sends requests to its Service {min(routed)}"
+            words = f"{ingress.ref.display} sends requests to its Service {min(routed)}"
             yield ExpectedPods(words, 0.85, cite(snapshot, ingress, quoted("name", min(routed))))
 
 
 def _budgets(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
-    labels = labels_of(template_of(workload.object))
+    labels = template_labels(workload)
     for budget in snapshot.of_kind("PodDisruptionBudget"):
-        wanted = spec_of(budget.object).get("minAvailable")
-        mine = budget.namespace == workload.namespace and selector_selects(
-            spec_of(budget.object).get("selector") or {}, labels
-        )
+        wanted = budget.spec.get("minAvailable")
+        mine = budget.namespace == workload.namespace and selector_selects(budget.spec.get("selector") or {}, labels)
         if mine and wanted not in (None, 0, "0%", "0"):
-            words = f"{ref_of(budget.object).display} wants {wanted} of its pods kept"
+            words = f"{budget.ref.display} wants {wanted} of its pods kept"
             yield ExpectedPods(words, 0.8, cite(snapshot, budget, quoted("minAvailable", wanted)), "", _number(wanted))
 
 

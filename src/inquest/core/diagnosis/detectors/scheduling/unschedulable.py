@@ -18,7 +18,6 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import selectors_added
 from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field, strongest
 from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
 from inquest.core.diagnosis.detectors.scheduling.node_reading import (
@@ -41,16 +40,14 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     listed,
     live_pods,
     message_of,
+    pod_spec_of,
     proof_of_absence,
     quoted,
     ready_replicas,
-    ref_of,
-    spec_of,
-    status_of,
     wanted_replicas,
     workload_of,
 )
-from inquest.core.evidence.evidence import Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "unschedulable"
@@ -161,22 +158,22 @@ def unschedulable(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for pod in live_pods(snapshot):
-        verdict = condition_of(status_of(pod.object), "PodScheduled")
-        if _is_refused(pod.object, verdict, snapshot):
+        verdict = condition_of(pod.status, "PodScheduled")
+        if _is_refused(pod, verdict, snapshot):
             yield _finding(snapshot, pod, str(verdict.get("message") or "")[:MAX_MESSAGE])
-        elif _is_ignored(pod.object, verdict, snapshot):
+        elif _is_ignored(pod, verdict, snapshot):
             yield _ignored(snapshot, pod)
-        elif _is_nowhere(snapshot, pod.object):
+        elif _is_nowhere(snapshot, pod):
             yield _nowhere(snapshot, pod)
         elif _is_gated_long(snapshot, pod, verdict):
             yield _gated(snapshot, pod)
 
 
-def _is_refused(pod: Json, verdict: Json, snapshot: Snapshot) -> bool:
+def _is_refused(pod: ObservedObject, verdict: Json, snapshot: Snapshot) -> bool:
     if (verdict.get("status"), verdict.get("reason")) != ("False", "Unschedulable"):
         return False
-    born = parse_time(pod.get("metadata", {}).get("creationTimestamp"))
-    return not spec_of(pod).get("nodeName") and (born is None or snapshot.taken_at - born >= GRACE)
+    born = parse_time(pod.metadata.get("creationTimestamp"))
+    return not pod.spec.get("nodeName") and (born is None or snapshot.taken_at - born >= GRACE)
 
 
 # --- the scheduler's sentence ----------------------------------------------------------------------------------
@@ -205,7 +202,7 @@ def _is_normal(obstacle: Obstacle) -> bool:
     return obstacle.kind == "taint" and bool(_CONTROL_PLANE.search(obstacle.text))
 
 
-def _decisive(snapshot: Snapshot, pod: Json, message: str) -> Obstacle:
+def _decisive(snapshot: Snapshot, pod: ObservedObject, message: str) -> Obstacle:
     """What keeps the pod from the nodes that it asks for; by the sentence alone where not all nodes were read."""
     found = obstacles(message) or [Obstacle("", 0, "", "the scheduler gives no reason")]
     by_kind = {each.kind: each for each in reversed(found) if not _is_normal(each)}
@@ -218,11 +215,15 @@ def _decisive(snapshot: Snapshot, pod: Json, message: str) -> Obstacle:
 
 
 def _among(
-    snapshot: Snapshot, pod: Json, asked: list[ObservedObject], found: list[Obstacle], by_kind: dict[str, Obstacle]
+    snapshot: Snapshot,
+    pod: ObservedObject,
+    asked: list[ObservedObject],
+    found: list[Obstacle],
+    by_kind: dict[str, Obstacle],
 ) -> Obstacle:
     """The obstacle whose lifting alone opens a node; the scheduler counts each node under the first that it met."""
-    closed = [each for each in asked if is_cordoned(each.object)]
-    tainted = [each for each in asked if each not in closed and untolerated(pod, each.object)]
+    closed = [each for each in asked if is_cordoned(each)]
+    tainted = [each for each in asked if each not in closed and untolerated(pod, each)]
     others = [each for each in found if each.kind not in ("cordoned", "taint", "selector")]
     is_open = len(closed) + len(tainted) < len(asked)
     uncordoned = [each for each in closed if _would_take(snapshot, pod, each, found)]
@@ -236,7 +237,7 @@ def _among(
     return _too_large(snapshot, pod, found) or (others or [by_kind.get("taint") or found[0]])[0]
 
 
-def _too_large(snapshot: Snapshot, pod: Json, found: list[Obstacle]) -> Obstacle | None:
+def _too_large(snapshot: Snapshot, pod: ObservedObject, found: list[Obstacle]) -> Obstacle | None:
     """A request larger than any node, which the scheduler did not come to: every node was refused for less."""
     what = next((each for each in RESOURCES if exceeds_every_node(snapshot, pod, each)), "")
     return replace(found[0], kind="insufficient", what=what) if what else None
@@ -248,38 +249,38 @@ def _read_all(snapshot: Snapshot, message: str) -> bool:
     return bool(nodes) and sentence is not None and nodes >= int(sentence["total"])
 
 
-def _would_take(snapshot: Snapshot, pod: Json, node: ObservedObject, found: list[Obstacle]) -> bool:
+def _would_take(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, found: list[Obstacle]) -> bool:
     """Whether nothing that is known keeps the pod from a node, once its cordon or its one taint is lifted."""
-    taints = {taint.get("key") for taint in untolerated(pod, node.object)}
-    if len(taints) + is_cordoned(node.object) > 1:
+    taints = {taint.get("key") for taint in untolerated(pod, node)}
+    if len(taints) + is_cordoned(node) > 1:
         return False
     if any(_lacks(snapshot, pod, node, resource) for resource in RESOURCES):
         return False
     told = {each.kind for each in found}
     if not told & {"affinity", "topology"}:
         return not told & {"volumeAffinity", "volumeCount"}
-    return not any(_app(each.object) == _app(pod) for each in live_pods(snapshot) if _is_on(each, node))
+    return not any(_app(each) == _app(pod) for each in live_pods(snapshot) if _is_on(each, node))
 
 
-def _lacks(snapshot: Snapshot, pod: Json, node: ObservedObject, resource: str) -> bool:
-    room = allocatable(node.object, resource)
+def _lacks(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, resource: str) -> bool:
+    room = allocatable(node, resource)
     return room is not None and requested(pod, resource) > room - taken(snapshot, node.name, resource)
 
 
 def _is_on(pod: ObservedObject, node: ObservedObject) -> bool:
-    return bool(spec_of(pod.object).get("nodeName") == node.name)
+    return bool(pod.spec.get("nodeName") == node.name)
 
 
-def _app(pod: Json) -> dict[str, str]:
-    return {key: value for key, value in labels_of(pod).items() if not key.endswith(("-hash", "pod-index", "pod-name"))}
+def _app(pod: ObservedObject) -> dict[str, str]:
+    return {key: value for key, value in pod.labels.items() if not key.endswith(("-hash", "pod-index", "pod-name"))}
 
 
 # --- a pod that was refused ----------------------------------------------------------------------------------------
 
 
 def _finding(snapshot: Snapshot, pod: ObservedObject, message: str) -> Finding:
-    first = _decisive(snapshot, pod.object, message)
-    node = _cordoned_node(snapshot, pod.object, first)
+    first = _decisive(snapshot, pod, message)
+    node = _cordoned_node(snapshot, pod, first)
     if node is not None:
         return _cordoned(snapshot, pod, node, first, message)
     volume = _lost_volume(snapshot, pod) if first.kind == "volumeAffinity" else None
@@ -294,10 +295,10 @@ def _finding(snapshot: Snapshot, pod: ObservedObject, message: str) -> Finding:
         return _undiscovered(snapshot, pod, ref, plugin, first)
     if (moved := _moved(snapshot, pod, ref, first)) is not None:
         return moved
-    field, value, container = _place(ref, pod.object, first)
+    field, value, container = _place(ref, pod, first)
     nodes = message.partition(" nodes are available")[0] if " nodes are available" in message else ""
-    back, in_wait = way_back(snapshot, ref), _waits_on_purpose(snapshot, pod.object, first)
-    summary = _summary(snapshot, pod.object, ref.display, field, value, first, nodes)
+    back, in_wait = way_back(snapshot, ref), _waits_on_purpose(snapshot, pod, first)
+    summary = _summary(snapshot, pod, ref.display, field, value, first, nodes)
     return Finding(
         detector=NAME,
         category=_CATEGORIES.get(first.kind, "Unschedulable"),
@@ -315,7 +316,7 @@ def _finding(snapshot: Snapshot, pod: ObservedObject, message: str) -> Finding:
         ),
         explains=(f"Pod/{pod.name}: Pending",),
         facts={
-            **_requests(pod.object, container),
+            **_requests(pod, container),
             "pod": pod.name,
             "cause": first.kind,
             "nodes": nodes,
@@ -332,9 +333,9 @@ def _finding(snapshot: Snapshot, pod: ObservedObject, message: str) -> Finding:
 _IN_WAIT: Final = "their priority is below zero, so they give way to every other pod and wait for what is left"
 
 
-def _waits_on_purpose(snapshot: Snapshot, pod: Json, first: Obstacle) -> bool:
+def _waits_on_purpose(snapshot: Snapshot, pod: ObservedObject, first: Obstacle) -> bool:
     """Placeholders and work for idle hours want room only where nobody else does; what fits on no node is a slip."""
-    priority = spec_of(pod).get("priority")
+    priority = pod.spec.get("priority")
     gives_way = isinstance(priority, int) and priority < 0 and first.kind == "insufficient"
     return gives_way and not exceeds_every_node(snapshot, pod, first.what)
 
@@ -345,7 +346,9 @@ def _confidence(first: Obstacle) -> float:
     return _SYMPTOM if trouble else _CONFIDENCE.get(first.kind, 0.9)
 
 
-def _summary(snapshot: Snapshot, pod: Json, owner: str, field: str, value: str, first: Obstacle, nodes: str) -> str:
+def _summary(
+    snapshot: Snapshot, pod: ObservedObject, owner: str, field: str, value: str, first: Obstacle, nodes: str
+) -> str:
     asked = f" ({field} = {value})" if value else ""
     fit = f", {nodes} nodes fit" if nodes else ""
     too_large = first.kind == "insufficient" and exceeds_every_node(snapshot, pod, first.what)
@@ -357,18 +360,18 @@ def _device_plugin(snapshot: Snapshot, first: Obstacle) -> ObservedObject | None
     """The DaemonSet that tells nodes of such devices, where it does not run and no node offers one; all were read."""
     vendor, _, device = first.what.partition("/")
     nodes = snapshot.of_kind("Node")
-    if first.kind != "insufficient" or not device or any(allocatable(each.object, first.what) for each in nodes):
+    if first.kind != "insufficient" or not device or any(allocatable(each, first.what) for each in nodes):
         return None
     words = (f"{vendor.partition('.')[0]}-device-plugin", f"{device}-device-plugin")
     found = (each for each in snapshot.of_kind("DaemonSet") if any(word in each.name for word in words))
-    return next((each for each in found if ready_replicas(each.object) < wanted_replicas(each.object)), None)
+    return next((each for each in found if ready_replicas(each) < wanted_replicas(each)), None)
 
 
 def _undiscovered(
     snapshot: Snapshot, pod: ObservedObject, ref: TargetRef, plugin: ObservedObject, first: Obstacle
 ) -> Finding:
-    owner = ref_of(plugin.object)
-    ready, wanted = ready_replicas(plugin.object), wanted_replicas(plugin.object)
+    owner = plugin.ref
+    ready, wanted = ready_replicas(plugin), wanted_replicas(plugin)
     return Finding(
         detector=NAME,
         category="InsufficientResources",
@@ -396,7 +399,7 @@ def _moved(snapshot: Snapshot, pod: ObservedObject, ref: TargetRef, first: Obsta
     policy = placement(snapshot, pod, added)
     if policy is None:
         return None
-    owner, labels = ref_of(policy.object), json.dumps(added, separators=(",", ":"))
+    owner, labels = policy.ref, json.dumps(added, separators=(",", ":"))
     return Finding(
         detector=NAME,
         category="Unschedulable",
@@ -426,7 +429,7 @@ def _preemptor(snapshot: Snapshot, ref: TargetRef) -> ObservedObject | None:
     match = _BY.search(_preemption(snapshot, ref).get("preempted", ""))
     if match is None:
         return None
-    names = ((each, {str(each.object.get("metadata", {}).get("uid")), each.name}) for each in snapshot.of_kind("Pod"))
+    names = ((each, {str(each.metadata.get("uid")), each.name}) for each in snapshot.of_kind("Pod"))
     found = next((each for each, known in names if match["who"] in known), None)
     return found if found is not None and workload_of(snapshot, found) != ref else None
 
@@ -436,7 +439,7 @@ def _pushed_out(
 ) -> Finding:
     """Its pods ran until somebody of a higher priority came."""
     owner = workload_of(snapshot, taker)
-    priority = str(spec_of(taker.object).get("priorityClassName") or spec_of(taker.object).get("priority") or "")
+    priority = str(taker.spec.get("priorityClassName") or taker.spec.get("priority") or "")
     field = pod_field(owner, "priorityClassName")
     return Finding(
         detector=NAME,
@@ -462,13 +465,13 @@ def _pushed_out(
 def _preemption(snapshot: Snapshot, ref: TargetRef) -> dict[str, str]:
     """What pushed pods of this workload out, where an Event says so."""
     for event in events_of(snapshot, "Preempted"):
-        about = event.object.get("involvedObject") or event.object.get("regarding") or {}
+        about = involved_object(event.object)
         if str(about.get("name", "")).startswith(f"{ref.name}-"):
-            return {"preempted": limited(message_of(event.object))}
+            return {"preempted": limited(message_of(event))}
     return {}
 
 
-def _place(ref: TargetRef, pod: Json, first: Obstacle) -> tuple[str, str, str]:
+def _place(ref: TargetRef, pod: ObservedObject, first: Obstacle) -> tuple[str, str, str]:
     """Field, value, and the container where the field is one's."""
     if first.kind == "insufficient" and first.what != "pods":
         name, request = _largest(pod, first.what)
@@ -485,12 +488,12 @@ def _place(ref: TargetRef, pod: Json, first: Obstacle) -> tuple[str, str, str]:
         name, port = _host_port(pod)
         return pod_field(ref, f"containers[name={name}].ports" if name else "containers"), port, ""
     word = _constraint(pod, first)
-    return pod_field(ref, word), first.what or _text_of(_at(spec_of(pod), word)), ""
+    return pod_field(ref, word), first.what or _text_of(_at(pod.spec, word)), ""
 
 
-def _constraint(pod: Json, first: Obstacle) -> str:
+def _constraint(pod: ObservedObject, first: Obstacle) -> str:
     """Which constraint of the pod it is, as precisely as the sentence and the pod say."""
-    spec = spec_of(pod)
+    spec = pod.spec
     if first.kind == "selector" and not spec.get("nodeSelector"):
         return "affinity.nodeAffinity" if (spec.get("affinity") or {}).get("nodeAffinity") else "affinity"
     if first.kind == "affinity":
@@ -506,14 +509,14 @@ def _at(spec: Json, path: str) -> object:
     return found
 
 
-def _volume(pod: Json, claim: str) -> str:
-    volumes = listed(spec_of(pod), "volumes")
+def _volume(pod: ObservedObject, claim: str) -> str:
+    volumes = listed(pod.spec, "volumes")
     named = (each for each in volumes if (each.get("persistentVolumeClaim") or {}).get("claimName") == claim)
     return str(next(named, {}).get("name", ""))
 
 
-def _host_port(pod: Json) -> tuple[str, str]:
-    for container in listed(spec_of(pod), "containers"):
+def _host_port(pod: ObservedObject) -> tuple[str, str]:
+    for container in listed(pod.spec, "containers"):
         for port in listed(container, "ports"):
             if port.get("hostPort"):
                 return str(container.get("name")), str(port["hostPort"])
@@ -524,9 +527,9 @@ def _text_of(value: object) -> str:
     return json.dumps(value, separators=(",", ":")) if isinstance(value, (dict, list)) and value else ""
 
 
-def _largest(pod: Json, resource: str) -> tuple[str, str]:
+def _largest(pod: ObservedObject, resource: str) -> tuple[str, str]:
     """The container that asks for most of a resource, and how much."""
-    asks = [(str(spec.get("name")), str(_request(spec, resource))) for spec in listed(spec_of(pod), "containers")]
+    asks = [(str(spec.get("name")), str(_request(spec, resource))) for spec in listed(pod.spec, "containers")]
     return max(asks, key=lambda ask: parse_quantity(ask[1]) or 0.0, default=("", ""))
 
 
@@ -534,8 +537,8 @@ def _request(spec: Json, resource: str) -> object:
     return ((spec.get("resources") or {}).get("requests") or {}).get(resource) or ""
 
 
-def _requests(pod: Json, container: str) -> dict[str, str]:
-    specs = listed(spec_of(pod), "containers")
+def _requests(pod: ObservedObject, container: str) -> dict[str, str]:
+    specs = listed(pod.spec, "containers")
     spec = next((each for each in specs if each.get("name") == container), specs[0] if specs else {})
     return {
         "container": container,
@@ -547,9 +550,9 @@ def _requests(pod: Json, container: str) -> dict[str, str]:
 # --- cordoned nodes ------------------------------------------------------------------------------------------------
 
 
-def _cordoned_node(snapshot: Snapshot, pod: Json, first: Obstacle) -> ObservedObject | None:
+def _cordoned_node(snapshot: Snapshot, pod: ObservedObject, first: Obstacle) -> ObservedObject | None:
     """The cordoned node that the pod could run on; none where the obstacle is another or no node was read."""
-    candidates = [each for each in workers(snapshot, pod) if is_cordoned(each.object) and wants(pod, each)]
+    candidates = [each for each in workers(snapshot, pod) if is_cordoned(each) and wants(pod, each)]
     if first.kind == "volumeAffinity":
         homes = [each for volume in _volumes(snapshot, pod) for each in _homes(snapshot, volume) or ()]
         candidates = [each for each in candidates if each in homes]
@@ -559,8 +562,8 @@ def _cordoned_node(snapshot: Snapshot, pod: Json, first: Obstacle) -> ObservedOb
 
 
 def _cordoned(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, first: Obstacle, message: str) -> Finding:
-    ref, owner = ref_of(node.object), workload_of(snapshot, pod)
-    closed = [each.name for each in workers(snapshot, pod.object) if is_cordoned(each.object)]
+    ref, owner = node.ref, workload_of(snapshot, pod)
+    closed = [each.name for each in workers(snapshot, pod) if is_cordoned(each)]
     return Finding(
         detector=NAME,
         category="NodeCordoned",
@@ -585,17 +588,17 @@ def _cordoned(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, fir
 # --- volumes that are somewhere else -------------------------------------------------------------------------------
 
 
-def _volumes(snapshot: Snapshot, pod: Json) -> list[ObservedObject]:
-    names = {(each.get("persistentVolumeClaim") or {}).get("claimName") for each in listed(spec_of(pod), "volumes")}
-    namespace = pod.get("metadata", {}).get("namespace")
+def _volumes(snapshot: Snapshot, pod: ObservedObject) -> list[ObservedObject]:
+    names = {(each.get("persistentVolumeClaim") or {}).get("claimName") for each in listed(pod.spec, "volumes")}
+    namespace = pod.metadata.get("namespace")
     claims = [each for each in snapshot.of_kind("PersistentVolumeClaim") if each.namespace == namespace]
-    bound = {spec_of(each.object).get("volumeName") for each in claims if each.name in names}
+    bound = {each.spec.get("volumeName") for each in claims if each.name in names}
     return [each for each in snapshot.of_kind("PersistentVolume") if each.name in bound]
 
 
 def _homes(snapshot: Snapshot, volume: ObservedObject) -> list[ObservedObject] | None:
     """The nodes of a volume's node affinity, None where it has none."""
-    required = (spec_of(volume.object).get("nodeAffinity") or {}).get("required") or {}
+    required = (volume.spec.get("nodeAffinity") or {}).get("required") or {}
     terms = listed(required, "nodeSelectorTerms")
     nodes = snapshot.of_kind("Node")
     return [each for each in nodes if any(term_takes(term, each) for term in terms)] if terms else None
@@ -603,14 +606,14 @@ def _homes(snapshot: Snapshot, volume: ObservedObject) -> list[ObservedObject] |
 
 def _lost_volume(snapshot: Snapshot, pod: ObservedObject) -> ObservedObject | None:
     """A volume of the pod whose node affinity names no node that there is."""
-    return next((each for each in _volumes(snapshot, pod.object) if _homes(snapshot, each) == []), None)
+    return next((each for each in _volumes(snapshot, pod) if _homes(snapshot, each) == []), None)
 
 
 def _misplaced(
     snapshot: Snapshot, pod: ObservedObject, volume: ObservedObject, first: Obstacle, message: str
 ) -> Finding:
-    ref, owner = ref_of(volume.object), workload_of(snapshot, pod)
-    affinity = spec_of(volume.object).get("nodeAffinity")
+    ref, owner = volume.ref, workload_of(snapshot, pod)
+    affinity = volume.spec.get("nodeAffinity")
     return Finding(
         detector=NAME,
         category="Unschedulable",
@@ -633,17 +636,17 @@ def _misplaced(
 # --- a pod that no scheduler speaks of -----------------------------------------------------------------------------
 
 
-def _is_ignored(pod: Json, verdict: Json, snapshot: Snapshot) -> bool:
+def _is_ignored(pod: ObservedObject, verdict: Json, snapshot: Snapshot) -> bool:
     """A scheduler of its own that does not exist: the default one's silence is the control plane's matter."""
-    named = spec_of(pod).get("schedulerName") not in (None, "", DEFAULT_SCHEDULER)
-    waits = not spec_of(pod).get("nodeName") and status_of(pod).get("phase") in (None, "Pending")
+    named = pod.spec.get("schedulerName") not in (None, "", DEFAULT_SCHEDULER)
+    waits = not pod.spec.get("nodeName") and pod.status.get("phase") in (None, "Pending")
     age = age_seconds(snapshot, pod)
     return named and waits and not verdict and (age is None or age > IGNORED_AFTER)
 
 
 def _ignored(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     ref = workload_of(snapshot, pod)
-    wanted, back = str(spec_of(pod.object).get("schedulerName")), way_back(snapshot, ref)
+    wanted, back = str(pod.spec.get("schedulerName")), way_back(snapshot, ref)
     return Finding(
         detector=NAME,
         category="Unschedulable",
@@ -661,10 +664,10 @@ def _ignored(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     )
 
 
-def _is_nowhere(snapshot: Snapshot, pod: Json) -> bool:
+def _is_nowhere(snapshot: Snapshot, pod: ObservedObject) -> bool:
     """Put on a node by name, past the scheduler, and there is no such node."""
-    name = str(spec_of(pod).get("nodeName") or "")
-    return status_of(pod).get("phase") == "Pending" and bool(name) and bool(_no_node(snapshot, name))
+    name = str(pod.spec.get("nodeName") or "")
+    return pod.status.get("phase") == "Pending" and bool(name) and bool(_no_node(snapshot, name))
 
 
 def _no_node(snapshot: Snapshot, name: str) -> str:
@@ -672,7 +675,7 @@ def _no_node(snapshot: Snapshot, name: str) -> str:
 
 
 def _nowhere(snapshot: Snapshot, pod: ObservedObject) -> Finding:
-    ref, name = workload_of(snapshot, pod), str(spec_of(pod.object).get("nodeName"))
+    ref, name = workload_of(snapshot, pod), str(pod.spec.get("nodeName"))
     field, back = pod_field(ref, "nodeName"), way_back(snapshot, ref)
     return Finding(
         detector=NAME,
@@ -693,10 +696,10 @@ def _nowhere(snapshot: Snapshot, pod: ObservedObject) -> Finding:
 def _is_gated_long(snapshot: Snapshot, pod: ObservedObject, verdict: Json) -> bool:
     """Queues lift their own gates when there is room; another gate should not stay."""
     if verdict.get("reason") != "SchedulingGated" or not any(
-        _stays(snapshot, pod, str(each.get("name"))) for each in listed(spec_of(pod.object), "schedulingGates")
+        _stays(snapshot, pod, str(each.get("name"))) for each in listed(pod.spec, "schedulingGates")
     ):
         return False
-    age = age_seconds(snapshot, pod.object)
+    age = age_seconds(snapshot, pod)
     return age is not None and max(age, _told_for(snapshot, pod)) > GATED_AFTER
 
 
@@ -705,9 +708,9 @@ def _stays(snapshot: Snapshot, pod: ObservedObject, gate: str) -> bool:
     if "kueue" not in gate:
         return True
     owner = snapshot.find(workload_of(snapshot, pod))
-    template = spec_of(template_of(owner.object)) if owner and owner.kind != "Pod" else {}
+    template = pod_spec_of(owner) if owner and owner.kind != "Pod" else {}
     written = gate == QUEUE_GATE and any(each.get("name") == gate for each in listed(template, "schedulingGates"))
-    return written and labels_of(pod.object).get(QUEUE_MARK) != "true"
+    return written and pod.labels.get(QUEUE_MARK) != "true"
 
 
 def _told_for(snapshot: Snapshot, pod: ObservedObject) -> float:
@@ -718,7 +721,7 @@ def _told_for(snapshot: Snapshot, pod: ObservedObject) -> float:
 
 def _gated(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     ref = workload_of(snapshot, pod)
-    gates = [str(each.get("name")) for each in listed(spec_of(pod.object), "schedulingGates")]
+    gates = [str(each.get("name")) for each in listed(pod.spec, "schedulingGates")]
     field = pod_field(ref, "schedulingGates")
     return Finding(
         detector=NAME,

@@ -114,7 +114,7 @@ def _said(pod: ObservedObject, message: str, evidence: str) -> Iterator[MissingR
 def _source_of(pod: ObservedObject, message: str, kind: str, key: str) -> str:
     """The kubelet names volume and key; the pod says which object the volume is of."""
     found = _VOLUME.search(message)
-    volumes = (pod.object.get("spec") or {}).get("volumes") or ()
+    volumes = pod.spec.get("volumes") or ()
     for volume in (each for each in volumes if not found or each.get("name") == found["volume"]):
         for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
             listed = source.get("configMap" if kind == "ConfigMap" else "secret") or {}
@@ -218,7 +218,7 @@ def _in_env_from(owner: TargetRef, container: Container, missing: MissingReferen
 
 
 def _in_volumes(owner: TargetRef, pod: ObservedObject, missing: MissingReference) -> str:
-    for volume in (pod.object.get("spec") or {}).get("volumes") or ():
+    for volume in pod.spec.get("volumes") or ():
         if _is_of(volume, missing):
             rest = "configMap.name" if missing.kind == "ConfigMap" else "secret.secretName"
             return pod_field(

@@ -28,7 +28,7 @@ from inquest.core.diagnosis.detectors.reading import (
     own_pods,
     strongest,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "cpu_throttled"
@@ -109,7 +109,7 @@ def _late(snapshot: Snapshot, container: Container) -> Sign | None:
 
 
 def _is_late(snapshot: Snapshot, event: ObservedObject, container: Container) -> bool:
-    path = str((event.object.get("involvedObject") or {}).get("fieldPath") or "")
+    path = str(involved_object(event.object).get("fieldPath") or "")
     ours = not path or f"{{{container.name}}}" in path
     return ours and is_fresh(snapshot, event, _RECENT) and bool(_TIMEOUT.search(message_of(event)))
 

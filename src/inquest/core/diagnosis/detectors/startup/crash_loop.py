@@ -92,7 +92,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _is_past(snapshot: Snapshot, container: Container) -> bool:
     """It is being deleted, was put away by its node, or the Job it belongs to was done after all."""
-    put_away = (container.pod.object.get("status") or {}).get("reason") in _PUT_AWAY
+    put_away = container.pod.status.get("reason") in _PUT_AWAY
     return put_away or is_going(container.pod) or is_made_good(snapshot, container.pod)
 
 

@@ -19,7 +19,6 @@ from inquest.core.diagnosis.detectors.reading import (
     message_of,
     pod_field,
     possible,
-    ref_of,
     rollout_facts,
     strongest,
 )
@@ -137,7 +136,7 @@ def _finding(snapshot: Snapshot, container: Container) -> Finding:
 
 def _who_changes(snapshot: Snapshot, container: Container) -> TargetRef:
     """No field of the workload holds a container that a webhook put into its pods."""
-    return injector(snapshot, container.pod) or ref_of(container.pod)
+    return injector(snapshot, container.pod) or container.pod.ref
 
 
 def _summary(ref: TargetRef, container: Container, image: str, cause: str, missing: str, *, injected: bool) -> str:
@@ -151,7 +150,7 @@ def _place(ref: TargetRef, container: Container, cause: str, image: str, missing
     """The image, unless it is about with whose word it is pulled, or whether at all."""
     if cause == "neverPull":
         return container_field(ref, container, "imagePullPolicy"), "Never"
-    secrets = [str(each.get("name")) for each in (container.pod.object.get("spec") or {}).get("imagePullSecrets") or ()]
+    secrets = [str(each.get("name")) for each in container.pod.spec.get("imagePullSecrets") or ()]
     if missing or (cause == "unauthorized" and secrets):
         return pod_field(ref, "imagePullSecrets"), missing or ", ".join(secrets)
     return container_field(ref, container, "image"), image

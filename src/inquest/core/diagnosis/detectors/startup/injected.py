@@ -10,8 +10,8 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import injected_into
-from inquest.core.cluster.selectors import labels_of, selector_selects
-from inquest.core.diagnosis.detectors.reading import Container, culprit, ref_of
+from inquest.core.cluster.selectors import selector_selects
+from inquest.core.diagnosis.detectors.reading import Container, culprit
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -28,20 +28,20 @@ def is_injected(snapshot: Snapshot, container: Container) -> bool:
 def injector(snapshot: Snapshot, pod: ObservedObject) -> TargetRef | None:
     """The one webhook configuration that changes pods of this kind as they are made; None for none and for several."""
     found = [each for each in snapshot.of_kind(KIND) if any(_takes(snapshot, hook, pod) for hook in _hooks(each))]
-    return ref_of(found[0]) if len(found) == 1 else None
+    return found[0].ref if len(found) == 1 else None
 
 
 def placement(snapshot: Snapshot, pod: ObservedObject, added: Mapping[str, str]) -> ObservedObject | None:
     """The one policy in force that writes all of these node labels into such pods; None for none and for several."""
     if not added:
         return None
-    bound = {str((each.object.get("spec") or {}).get("policyName")) for each in snapshot.of_kind(f"{POLICY}Binding")}
+    bound = {str(each.spec.get("policyName")) for each in snapshot.of_kind(f"{POLICY}Binding")}
     found = [each for each in snapshot.of_kind(POLICY) if each.name in bound and _writes(snapshot, each, pod, added)]
     return found[0] if len(found) == 1 else None
 
 
 def _writes(snapshot: Snapshot, policy: ObservedObject, pod: ObservedObject, added: Mapping[str, str]) -> bool:
-    spec = policy.object.get("spec") or {}
+    spec = policy.spec
     constraints = spec.get("matchConstraints") or {}
     as_hook = {**constraints, "rules": constraints.get("resourceRules")}
     texts = [_expression(each) for each in spec.get("mutations") or ()]
@@ -60,11 +60,11 @@ def _hooks(configuration: ObservedObject) -> Iterator[Json]:
 
 def _takes(snapshot: Snapshot, hook: Json, pod: ObservedObject) -> bool:
     home = snapshot.find(TargetRef(api_version="v1", kind="Namespace", name=pod.namespace))
-    places = labels_of(home.object) if home else {}
+    places = home.labels if home else {}
     return (
         any(_makes_pods(rule) for rule in hook.get("rules") or ())
         and _fits(hook.get("namespaceSelector"), places)
-        and _fits(hook.get("objectSelector"), labels_of(pod.object))
+        and _fits(hook.get("objectSelector"), pod.labels)
     )
 
 

@@ -23,9 +23,8 @@ from inquest.core.diagnosis.detectors.reading import (
     is_made_good,
     limited,
     message_of,
-    ref_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "jobs"
@@ -79,7 +78,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for pod in snapshot.of_kind("Pod"):
         yield from _beside(snapshot, pod)
     for cron in snapshot.of_kind("CronJob"):
-        if not (cron.object.get("spec") or {}).get("suspend"):
+        if not cron.spec.get("suspend"):
             yield from _cron_job(snapshot, cron)
 
 
@@ -117,7 +116,7 @@ def _finding(
 
 
 def _job(snapshot: Snapshot, job: ObservedObject) -> Iterator[Finding]:
-    spec, status = job.object.get("spec") or {}, job.object.get("status") or {}
+    spec, status = job.spec, job.status
     failed = condition_of(status, "Failed")
     recent = is_recent(failed.get("lastTransitionTime"), snapshot.taken_at, _OVER)
     if failed.get("status") != "True" or not recent or is_made_good(snapshot, job):
@@ -127,7 +126,7 @@ def _job(snapshot: Snapshot, job: ObservedObject) -> Iterator[Finding]:
     yield _finding(
         snapshot,
         job,
-        ref=owner or ref_of(job),
+        ref=owner or job.ref,
         field=f"spec.jobTemplate.spec.{word}" if owner else f"spec.{word}",
         value=str(spec.get(word, "")),
         says=f"Job {job.name} {says} ({word} = {spec.get(word, 'default')}): {failed.get('message', '')}",
@@ -147,7 +146,7 @@ def _beside(snapshot: Snapshot, pod: ObservedObject) -> Iterator[Finding]:
     job = snapshot.find(culprit_job) if (culprit_job := _job_of(pod)) else None
     if job is None or not left or not ended or snapshot.taken_at - max(ended) < _LINGERS or is_going(pod):
         return
-    ref = _owner(job) or ref_of(job)
+    ref = _owner(job) or job.ref
     field = f"{'spec.jobTemplate.' if ref.kind == 'CronJob' else ''}spec.template.spec.containers[name={left[0].name}]"
     yield _finding(
         snapshot,
@@ -193,7 +192,7 @@ def _cron_job(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
 
 def _told_by_events(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
     for event in snapshot.of_kind("Event"):
-        about = event.object.get("involvedObject") or event.object.get("regarding") or {}
+        about = involved_object(event.object)
         known = _EVENTS.get(str(event.object.get("reason")))
         if (
             known
@@ -205,7 +204,7 @@ def _told_by_events(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Findin
 
 def _counts(snapshot: Snapshot, cron: ObservedObject, event: ObservedObject) -> bool:
     """Not older than two days, and nothing was started since."""
-    started = parse_time((cron.object.get("status") or {}).get("lastScheduleTime"))
+    started = parse_time(cron.status.get("lastScheduleTime"))
     at = parse_time(event.object.get("lastTimestamp") or event.object.get("eventTime"))
     return is_fresh(snapshot, event, _EVENT_AGE) and not (started and at and started > at)
 
@@ -214,11 +213,11 @@ def _from_event(
     snapshot: Snapshot, cron: ObservedObject, event: ObservedObject, known: tuple[str, str, float]
 ) -> Finding:
     field, says, confidence = known
-    value = str((cron.object.get("spec") or {}).get(field.rpartition(".")[2], ""))
+    value = str(cron.spec.get(field.rpartition(".")[2], ""))
     return _finding(
         snapshot,
         cron,
-        ref=ref_of(cron),
+        ref=cron.ref,
         field=field,
         value=value,
         says=f"{says} ({field} = {value or 'not set'}): {message_of(event)}",
@@ -232,7 +231,7 @@ def _from_event(
 
 def _never(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
     """A day that none of the months has."""
-    schedule = str((cron.object.get("spec") or {}).get("schedule") or "")
+    schedule = str(cron.spec.get("schedule") or "")
     fields = schedule.split()
     if len(fields) != 5 or not fields[2].isdigit() or fields[4] != "*":
         return
@@ -241,7 +240,7 @@ def _never(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
         yield _finding(
             snapshot,
             cron,
-            ref=ref_of(cron),
+            ref=cron.ref,
             field="spec.schedule",
             value=schedule,
             says=f"its schedule {schedule} names a day that never comes",
@@ -254,31 +253,31 @@ def _never(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
 
 def _blocked(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
     """Forbid, and a run that is still at work long after the next one was due."""
-    spec, status = cron.object.get("spec") or {}, cron.object.get("status") or {}
+    spec, status = cron.spec, cron.status
     period = _period(str(spec.get("schedule") or ""))
     if spec.get("concurrencyPolicy") != "Forbid" or period is None:
         return
     names = {str(each.get("name")) for each in status.get("active") or ()}
     for job in (each for each in snapshot.of_kind("Job") if each.namespace == cron.namespace and each.name in names):
-        began = parse_time((job.object.get("status") or {}).get("startTime"))
+        began = parse_time(job.status.get("startTime"))
         if began and _hangs(job, snapshot.taken_at - began, period):
             yield _hanging(snapshot, cron, job, began)
 
 
 def _hangs(job: ObservedObject, ran: timedelta, period: timedelta) -> bool:
-    status = job.object.get("status") or {}
+    status = job.status
     done = any(condition_of(status, word).get("status") == "True" for word in ("Complete", "Failed"))
     return not done and bool(status.get("active")) and ran > period * _STUCK_RUNS
 
 
 def _hanging(snapshot: Snapshot, cron: ObservedObject, job: ObservedObject, began: datetime) -> Finding:
-    deadline = (job.object.get("spec") or {}).get("activeDeadlineSeconds")
+    deadline = job.spec.get("activeDeadlineSeconds")
     said = next((log for log in snapshot.logs if log.pod.startswith(job.name) and log.last_line), None)
     last = f"; its log ends with: {said.last_line.strip()}" if said else ""
     return _finding(
         snapshot,
         job,
-        ref=ref_of(job),
+        ref=job.ref,
         field="spec.activeDeadlineSeconds",
         value="" if deadline is None else str(deadline),
         says=f"it runs since {began:%Y-%m-%dT%H:%M:%SZ} and CronJob/{cron.name} (concurrencyPolicy Forbid, schedule "

@@ -34,7 +34,7 @@ from inquest.core.diagnosis.detectors.reading import (
     rollout_facts,
     strongest,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "oom_killed"
@@ -113,7 +113,7 @@ def _refused(snapshot: Snapshot, container: Container) -> Iterator[MemoryKill]:
     if container.is_ready or container.is_running:
         return
     for event in events_about(snapshot, container.pod, "Failed", "FailedCreatePodSandBox"):
-        path = str((event.object.get("involvedObject") or {}).get("fieldPath") or "")
+        path = str(involved_object(event.object).get("fieldPath") or "")
         is_meant = f"{{{container.name}}}" in path if path else _is_smallest(container)
         if is_meant and is_fresh(snapshot, event, _RECENT) and is_memory_kill(message_of(event)):
             yield MemoryKill(str(event.object.get("reason")), message_of(event), None, event.evidence)
@@ -200,7 +200,7 @@ def _facts(container: Container, kill: MemoryKill | None, limit: str) -> dict[st
     return {
         "container": container.name,
         "pod": container.pod.name,
-        "node": str((container.pod.object.get("spec") or {}).get("nodeName") or "") if not limit else "",
+        "node": str(container.pod.spec.get("nodeName") or "") if not limit else "",
         "memoryLimit": limit,
         "memoryRequest": container.request("memory"),
         "exitCode": kill.exit_code if kill else "",
@@ -214,13 +214,13 @@ def _facts(container: Container, kill: MemoryKill | None, limit: str) -> dict[st
 
 def _node_events(snapshot: Snapshot, container: Container) -> list[ObservedObject]:
     """What the kernel told of its node."""
-    node = (container.pod.object.get("spec") or {}).get("nodeName")
+    node = container.pod.spec.get("nodeName")
     events = [event for event in snapshot.of_kind("Event") if event.object.get("reason") in _NODE_REASONS]
     return [event for event in events if _about(event) == node and is_fresh(snapshot, event, _RECENT)][:1]
 
 
 def _about(event: ObservedObject) -> object:
-    return (event.object.get("involvedObject") or event.object.get("regarding") or {}).get("name")
+    return involved_object(event.object).get("name")
 
 
 def _said_by(snapshot: Snapshot, events: list[ObservedObject]) -> tuple[Citation, ...]:

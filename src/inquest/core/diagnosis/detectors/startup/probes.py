@@ -32,7 +32,7 @@ from inquest.core.diagnosis.detectors.reading import (
     rollout_facts,
     strongest,
 )
-from inquest.core.evidence.evidence import Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "probes"
@@ -168,7 +168,7 @@ def _newest_first(events: Sequence[ObservedObject]) -> list[ObservedObject]:
 
 def _is_about(event: ObservedObject, container: Container) -> bool:
     """The field path says which container, where there is one."""
-    about = event.object.get("involvedObject") or event.object.get("regarding") or {}
+    about = involved_object(event.object)
     path = str(about.get("fieldPath") or "")
     return not path or f"{{{container.name}}}" in path
 
@@ -403,7 +403,7 @@ def _died_by_itself(container: Container) -> bool:
 
 
 def _grace(container: Container) -> float:
-    return _number(container.pod.object.get("spec") or {}, "terminationGracePeriodSeconds", 30)
+    return _number(container.pod.spec, "terminationGracePeriodSeconds", 30)
 
 
 def _lasted(container: Container) -> float | None:

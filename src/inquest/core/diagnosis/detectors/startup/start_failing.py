@@ -29,7 +29,7 @@ from inquest.core.diagnosis.detectors.reading import (
 )
 from inquest.core.diagnosis.detectors.startup.oom_killed import is_memory_kill
 from inquest.core.diagnosis.detectors.workload_reading import is_short
-from inquest.core.evidence.evidence import Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "start_failing"
@@ -192,7 +192,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _reason(pod: ObservedObject) -> str:
-    return str((pod.object.get("status") or {}).get("reason") or "")
+    return str(pod.status.get("reason") or "")
 
 
 def _refusal(snapshot: Snapshot, container: Container) -> StartRefusal | None:
@@ -213,7 +213,7 @@ def _in_hook(container: Container) -> bool:
 def _told_by_event(snapshot: Snapshot, container: Container, waiting: str) -> StartRefusal | None:
     reasons = ("Failed", "FailedPostStartHook") if waiting in _WAITING else ("FailedPostStartHook",)
     for event in events_about(snapshot, container.pod, *reasons):
-        path = str((event.object.get("involvedObject") or {}).get("fieldPath") or "")
+        path = str(involved_object(event.object).get("fieldPath") or "")
         if is_fresh(snapshot, event, _RECENT) and (not path or f"{{{container.name}}}" in path):
             return StartRefusal(
                 container, waiting or str(event.object.get("reason")), message_of(event), event.evidence
@@ -310,7 +310,7 @@ def _finding(snapshot: Snapshot, refusal: StartRefusal, row: StartRule, field: s
 def _path(owner: TargetRef, container: Container, field: str) -> str:
     """Of the pod's security context where the container has none of its own."""
     own = container.spec.get("securityContext") or {}
-    pod = (container.pod.object.get("spec") or {}).get("securityContext") or {}
+    pod = container.pod.spec.get("securityContext") or {}
     word = field.rpartition(".")[2]
     if field.startswith("securityContext.") and word not in own and word in pod:
         return pod_field(owner, field)
@@ -318,16 +318,16 @@ def _path(owner: TargetRef, container: Container, field: str) -> str:
 
 
 def _node(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
-    name = str((pod.object.get("spec") or {}).get("nodeName") or "")
+    name = str(pod.spec.get("nodeName") or "")
     return TargetRef(api_version="v1", kind="Node", name=name) if name else culprit(snapshot, pod)
 
 
 def _refused_pod(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     """A pod that its kubelet refused whole."""
     owner, reason = culprit(snapshot, pod), _reason(pod)
-    message = str((pod.object.get("status") or {}).get("message") or reason)
+    message = str(pod.status.get("message") or reason)
     category, field = _POD_REASONS[reason]
-    first: Json = next(iter((pod.object.get("spec") or {}).get("containers") or ()), {})
+    first: Json = next(iter(pod.spec.get("containers") or ()), {})
     return Finding(
         detector=NAME,
         category=category,

@@ -29,11 +29,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     live_pods,
     message_of,
     named_quote,
-    pod_spec_of,
     quoted,
-    ref_of,
-    spec_of,
-    status_of,
     template_field,
     workload_of,
 )
@@ -84,7 +80,7 @@ def _recent_lines(log: LogTail) -> Iterator[str]:
 
 def _full_finding(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: str) -> Finding:
     owner = workload_of(snapshot, pod)
-    volume = _volume_at(pod.object, log.container, line)
+    volume = _volume_at(pod, log.container, line)
     ref, field, value, found = _place(snapshot, owner, pod, log.container, volume)
     where = f"the volume {volume.get('name')}" if volume else "its file system"
     return Finding(
@@ -105,9 +101,9 @@ def _full_finding(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: s
     )
 
 
-def _volume_at(pod: Json, container: str, line: str) -> Json:
+def _volume_at(pod: ObservedObject, container: str, line: str) -> Json:
     """The volume mounted above a path of the line; the container's only claim where no path is told."""
-    spec = pod_spec_of(pod)
+    spec = pod.spec
     own = _container(pod, container)
     mounts = [each for each in listed(own, "volumeMounts") if "serviceaccount" not in str(each.get("mountPath"))]
     paths = [match["path"] for match in _PATH.finditer(line)]
@@ -135,22 +131,22 @@ def _place(
     claims = snapshot.of_kind("PersistentVolumeClaim")
     claim = next((each for each in claims if (each.name, each.namespace) == (name, pod.namespace)), None)
     if claim is not None:
-        asked = ((spec_of(claim.object).get("resources") or {}).get("requests") or {}).get("storage")
-        return ref_of(claim.object), "spec.resources.requests.storage", str(asked or ""), claim
+        asked = ((claim.spec.get("resources") or {}).get("requests") or {}).get("storage")
+        return claim.ref, "spec.resources.requests.storage", str(asked or ""), claim
     if "emptyDir" in volume:
         size = str((volume.get("emptyDir") or {}).get("sizeLimit") or "")
         return owner, pod_field(owner, f"volumes[name={volume.get('name')}].emptyDir.sizeLimit"), size, pod
     if volume:
         return owner, pod_field(owner, f"volumes[name={volume.get('name')}]"), name, pod
     field = template_field(owner, "containers", container, "resources.limits.ephemeral-storage")
-    return owner, field, _ephemeral_limit(pod.object, container), pod
+    return owner, field, _ephemeral_limit(pod, container), pod
 
 
-def _container(pod: Json, name: str) -> Json:
-    return next((each for each in listed(pod_spec_of(pod), "containers") if each.get("name") == name), {})
+def _container(pod: ObservedObject, name: str) -> Json:
+    return next((each for each in listed(pod.spec, "containers") if each.get("name") == name), {})
 
 
-def _ephemeral_limit(pod: Json, container: str) -> str:
+def _ephemeral_limit(pod: ObservedObject, container: str) -> str:
     own = _container(pod, container)
     return str(((own.get("resources") or {}).get("limits") or {}).get("ephemeral-storage") or "")
 
@@ -162,8 +158,8 @@ def _not_grown(snapshot: Snapshot) -> Iterator[Finding]:
     """More was asked for, and who should give it says why not."""
     for claim in snapshot.of_kind("PersistentVolumeClaim"):
         event = next(iter(events_on(snapshot, claim, *_RESIZE_FAILED)), None)
-        asked = str(((spec_of(claim.object).get("resources") or {}).get("requests") or {}).get("storage") or "")
-        has = str((status_of(claim.object).get("capacity") or {}).get("storage") or "")
+        asked = str(((claim.spec.get("resources") or {}).get("requests") or {}).get("storage") or "")
+        has = str((claim.status.get("capacity") or {}).get("storage") or "")
         if event is not None and (parse_quantity(has) or 0) < (parse_quantity(asked) or 0):
             yield _growth(snapshot, claim, event, asked, has)
 
@@ -172,7 +168,7 @@ _RESIZE_FAILED: Final = ("VolumeResizeFailed", "FileSystemResizeFailed")
 
 
 def _growth(snapshot: Snapshot, claim: ObservedObject, event: ObservedObject, asked: str, has: str) -> Finding:
-    ref = ref_of(claim.object)
+    ref = claim.ref
     return Finding(
         detector=NAME,
         category="DiskFull",
@@ -180,7 +176,7 @@ def _growth(snapshot: Snapshot, claim: ObservedObject, event: ObservedObject, as
         field="spec.resources.requests.storage",
         value=asked,
         summary=f"{ref.display}: it asks for {asked} (spec.resources.requests.storage), has {has}, and cannot be made "
-        f"larger: {message_of(event.object)}"[:500],
+        f"larger: {message_of(event)}"[:500],
         confidence=0.85,
         citations=(
             *cite(snapshot, claim, quoted("storage", asked), quoted("storage", has)),
@@ -197,7 +193,7 @@ def _growth(snapshot: Snapshot, claim: ObservedObject, event: ObservedObject, as
 
 def _evicted(snapshot: Snapshot) -> Iterator[Finding]:
     for pod in snapshot.of_kind("Pod"):
-        if status_of(pod.object).get("reason") != "Evicted":
+        if pod.status.get("reason") != "Evicted":
             continue
         owner = workload_of(snapshot, pod)
         if _counts(snapshot, pod, owner):
@@ -209,7 +205,7 @@ def _counts(snapshot: Snapshot, pod: ObservedObject, owner: TargetRef) -> bool:
     at = _evicted_at(snapshot, pod)
     if at is not None and (snapshot.taken_at - at).total_seconds() > 3600:
         return False
-    others = [each for each in snapshot.of_kind("Pod") if status_of(each.object).get("reason") == "Evicted"]
+    others = [each for each in snapshot.of_kind("Pod") if each.status.get("reason") == "Evicted"]
     fresh = [each for each in others if workload_of(snapshot, each) == owner and _is_fresh(snapshot, each)]
     return is_short(snapshot, owner) or len(fresh) > 1
 
@@ -220,17 +216,17 @@ def _is_fresh(snapshot: Snapshot, pod: ObservedObject) -> bool:
 
 
 def _evicted_at(snapshot: Snapshot, pod: ObservedObject) -> datetime | None:
-    target = condition_of(status_of(pod.object), "DisruptionTarget")
+    target = condition_of(pod.status, "DisruptionTarget")
     events = [event_moment(each.object) for each in events_on(snapshot, pod, "Evicted")]
-    known = [parse_time(target.get("lastTransitionTime")), *events, parse_time(status_of(pod.object).get("startTime"))]
+    known = [parse_time(target.get("lastTransitionTime")), *events, parse_time(pod.status.get("startTime"))]
     return next((each for each in known if each is not None), None)
 
 
 def _eviction(snapshot: Snapshot, pod: ObservedObject, owner: TargetRef) -> Finding:
-    message = str(status_of(pod.object).get("message") or "")[:2000]
+    message = str(pod.status.get("message") or "")[:2000]
     event = next(iter(events_on(snapshot, pod, "Evicted")), None)
-    said = message or (message_of(event.object) if event else "")
-    field, value, facts, confidence = _why(owner, pod.object, said)
+    said = message or (message_of(event) if event else "")
+    field, value, facts, confidence = _why(owner, pod, said)
     return Finding(
         detector=NAME,
         category="PodEvicted",
@@ -250,14 +246,14 @@ def _eviction(snapshot: Snapshot, pod: ObservedObject, owner: TargetRef) -> Find
         facts={
             "pod": pod.name,
             "workload": owner.name,
-            "node": str(spec_of(pod.object).get("nodeName") or ""),
+            "node": str(pod.spec.get("nodeName") or ""),
             **facts,
         },
         refuted_by=("The same use without an eviction, or the limit being higher at that time, would refute it.",),
     )
 
 
-def _why(owner: TargetRef, pod: Json, said: str) -> tuple[str, str, dict[str, str], float]:
+def _why(owner: TargetRef, pod: ObservedObject, said: str) -> tuple[str, str, dict[str, str], float]:
     """Field, value, facts, confidence; what the node lacked is the node's matter first."""
     empty_dir, container, total = _EMPTY_DIR.search(said), _CONTAINER.search(said), _POD.search(said)
     if empty_dir:
@@ -267,17 +263,17 @@ def _why(owner: TargetRef, pod: Json, said: str) -> tuple[str, str, dict[str, st
         field = template_field(owner, "containers", container["container"], "resources.limits.ephemeral-storage")
         return field, container["limit"], {"container": container["container"], "cause": "ephemeralStorage"}, 0.93
     if total:
-        name = str(next(iter(listed(pod_spec_of(pod), "containers")), {}).get("name", ""))
+        name = str(next(iter(listed(pod.spec, "containers")), {}).get("name", ""))
         field = template_field(owner, "containers", name, "resources.limits.ephemeral-storage")
         return field, total["limit"], {"container": name, "cause": "ephemeralStorage"}, 0.9
     return _node_lacked(owner, pod, said)
 
 
-def _node_lacked(owner: TargetRef, pod: Json, said: str) -> tuple[str, str, dict[str, str], float]:
+def _node_lacked(owner: TargetRef, pod: ObservedObject, said: str) -> tuple[str, str, dict[str, str], float]:
     match = _NODE.search(said)
     if match is None:
         return "status.reason", "Evicted", {"cause": ""}, 0.5
-    containers = listed(pod_spec_of(pod), "containers")
+    containers = listed(pod.spec, "containers")
     name = match["container"] or str(next(iter(containers), {}).get("name", ""))
     own = _container(pod, name)
     asked = str(((own.get("resources") or {}).get("requests") or {}).get(match["resource"]) or "")

@@ -24,8 +24,6 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     named_quote,
     pod_spec_of,
     quoted,
-    ref_of,
-    spec_of,
     workload_of,
 )
 from inquest.core.evidence.evidence import Finding, ObservedObject
@@ -53,7 +51,7 @@ def volume_attach(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for pod in live_pods(snapshot):
-        if is_ready(pod.object):
+        if is_ready(pod):
             continue
         for event in events_on(snapshot, pod, *_REASONS):
             finding = next((found for rule in _RULES if (found := rule(snapshot, pod, event))), None)
@@ -63,16 +61,15 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _claim_of(snapshot: Snapshot, pod: ObservedObject, volume: str) -> ObservedObject | None:
     """The pod's claim that is bound to this volume; its only one where the volume is not told."""
-    names = {
-        (each.get("persistentVolumeClaim") or {}).get("claimName")
-        for each in listed(pod_spec_of(pod.object), "volumes")
-    } - {None}
+    names = {(each.get("persistentVolumeClaim") or {}).get("claimName") for each in listed(pod.spec, "volumes")} - {
+        None
+    }
     claims = [
         each
         for each in snapshot.of_kind("PersistentVolumeClaim")
         if each.namespace == pod.namespace and each.name in names
     ]
-    bound = [each for each in claims if spec_of(each.object).get("volumeName") == volume]
+    bound = [each for each in claims if each.spec.get("volumeName") == volume]
     return next(iter(bound), claims[0] if len(claims) == 1 else None)
 
 
@@ -80,7 +77,7 @@ def _claim_of(snapshot: Snapshot, pod: ObservedObject, volume: str) -> ObservedO
 
 
 def _held(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Finding | None:
-    match = _MULTI.search(message_of(event.object))
+    match = _MULTI.search(message_of(event))
     if match is None:
         return None
     owner = workload_of(snapshot, pod)
@@ -114,7 +111,7 @@ def _held(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Fin
 def _place(owner: TargetRef, claim: ObservedObject | None) -> tuple[TargetRef, str, str]:
     if claim is None:
         return owner, "spec.strategy" if owner.kind == "Deployment" else "spec.template.spec.volumes", ""
-    return ref_of(claim.object), "spec.accessModes", ",".join(spec_of(claim.object).get("accessModes") or ())
+    return claim.ref, "spec.accessModes", ",".join(claim.spec.get("accessModes") or ())
 
 
 def _holders(snapshot: Snapshot, pod: ObservedObject, claim: ObservedObject | None, named: str) -> list[ObservedObject]:
@@ -125,25 +122,25 @@ def _holders(snapshot: Snapshot, pod: ObservedObject, claim: ObservedObject | No
 
 
 def _uses(pod: ObservedObject, claim: str) -> bool:
-    volumes = listed(pod_spec_of(pod.object), "volumes")
+    volumes = listed(pod.spec, "volumes")
     return any((each.get("persistentVolumeClaim") or {}).get("claimName") == claim for each in volumes)
 
 
 def _apart(one: ObservedObject, other: ObservedObject) -> bool:
-    node = spec_of(one.object).get("nodeName")
-    return node is not None and node != spec_of(other.object).get("nodeName")
+    node = one.spec.get("nodeName")
+    return node is not None and node != other.spec.get("nodeName")
 
 
 # --- no driver -------------------------------------------------------------------------------------------------------
 
 
 def _no_driver(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Finding | None:
-    match = _DRIVER.search(message_of(event.object))
+    match = _DRIVER.search(message_of(event))
     if match is None:
         return None
     driver = str(match["kubelet"] or match["controller"])
     owner = workload_of(snapshot, pod)
-    node = str(match["node"] or spec_of(pod.object).get("nodeName") or "")
+    node = str(match["node"] or pod.spec.get("nodeName") or "")
     ref, field = _node_without(snapshot, node, driver) or _driver_place(snapshot, owner, pod, driver)
     return Finding(
         detector=NAME,
@@ -170,27 +167,27 @@ def _node_without(snapshot: Snapshot, node: str, driver: str) -> tuple[TargetRef
     known = {each.name: _drivers(each) for each in snapshot.of_kind("CSINode")}
     here = next((each for each in snapshot.of_kind("CSINode") if each.name == node), None)
     elsewhere = any(driver in drivers for name, drivers in known.items() if name != node)
-    return (ref_of(here.object), "spec.drivers") if here and elsewhere and driver not in known[node] else None
+    return (here.ref, "spec.drivers") if here and elsewhere and driver not in known[node] else None
 
 
 def _drivers(found: ObservedObject) -> set[str]:
-    return {str(each.get("name")) for each in listed(spec_of(found.object), "drivers")}
+    return {str(each.get("name")) for each in listed(found.spec, "drivers")}
 
 
 def _driver_place(snapshot: Snapshot, owner: TargetRef, pod: ObservedObject, driver: str) -> tuple[TargetRef, str]:
     """Whose words name the driver: the volume of the pod itself, its class, or its volume object."""
-    for volume in listed(pod_spec_of(pod.object), "volumes"):
+    for volume in listed(pod.spec, "volumes"):
         if (volume.get("csi") or {}).get("driver") == driver:
             return owner, f"spec.template.spec.volumes[name={volume.get('name')}].csi.driver"
     for found in snapshot.of_kind("DaemonSet"):
-        if any(driver in str(each.get("args") or ()) for each in listed(pod_spec_of(found.object), "containers")):
-            return ref_of(found.object), "status.numberReady"
+        if any(driver in str(each.get("args") or ()) for each in listed(pod_spec_of(found), "containers")):
+            return found.ref, "status.numberReady"
     for found in snapshot.of_kind("StorageClass"):
         if found.object.get("provisioner") == driver:
-            return ref_of(found.object), "provisioner"
+            return found.ref, "provisioner"
     for found in snapshot.of_kind("PersistentVolume"):
-        if (spec_of(found.object).get("csi") or {}).get("driver") == driver:
-            return ref_of(found.object), "spec.csi.driver"
+        if (found.spec.get("csi") or {}).get("driver") == driver:
+            return found.ref, "spec.csi.driver"
     return owner, "spec.template.spec.volumes"
 
 
@@ -198,14 +195,14 @@ def _driver_place(snapshot: Snapshot, owner: TargetRef, pod: ObservedObject, dri
 
 
 def _refused(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Finding | None:
-    match = _FAILED.search(message_of(event.object))
+    match = _FAILED.search(message_of(event))
     if match is None:
         return None
     owner = workload_of(snapshot, pod)
     volume = next((each for each in snapshot.of_kind("PersistentVolume") if each.name == match["volume"]), None)
     claim = _claim_of(snapshot, pod, match["volume"])
     found = claim or volume
-    ref = ref_of(found.object) if found else owner
+    ref = found.ref if found else owner
     return Finding(
         detector=NAME,
         category="VolumeAttachFailing",

@@ -28,11 +28,7 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     live_pods,
     message_of,
     named_quote,
-    pod_spec_of,
     quoted,
-    ref_of,
-    spec_of,
-    status_of,
     template_field,
     workload_of,
 )
@@ -135,9 +131,9 @@ def volume_mount(snapshot: Snapshot) -> Iterable[Finding]:
 
 def _mounts(snapshot: Snapshot) -> Iterator[Finding]:
     for pod in live_pods(snapshot):
-        events = [] if is_ready(pod.object) else events_on(snapshot, pod, "FailedMount", "FailedMapVolume")
-        said = [each for each in events if not _ELSEWHERE.search(message_of(each.object))]
-        told = [each for each in said if not _GENERIC.search(message_of(each.object))]
+        events = [] if is_ready(pod) else events_on(snapshot, pod, "FailedMount", "FailedMapVolume")
+        said = [each for each in events if not _ELSEWHERE.search(message_of(each))]
+        told = [each for each in said if not _GENERIC.search(message_of(each))]
         for event in told or (said if len(said) == len(events) else [])[:1]:
             finding = _mount(snapshot, pod, event)
             if finding:
@@ -145,7 +141,7 @@ def _mounts(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _mount(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Finding | None:
-    message = message_of(event.object)
+    message = message_of(event)
     match = _VOLUME.search(message)
     if match is None:
         return None
@@ -181,10 +177,10 @@ def _place(
     """The volume object where it is one, else the source in the workload's own pod spec."""
     volume = next((each for each in snapshot.of_kind("PersistentVolume") if each.name == name), None)
     if volume is not None:
-        kind, source = _source(spec_of(volume.object))
+        kind, source = _source(volume.spec)
         word, value = _word(source, fault)
-        return ref_of(volume.object), f"spec.{kind}.{word}".rstrip("."), value, volume
-    own = next((each for each in listed(pod_spec_of(pod.object), "volumes") if each.get("name") == name), {})
+        return volume.ref, f"spec.{kind}.{word}".rstrip("."), value, volume
+    own = next((each for each in listed(pod.spec, "volumes") if each.get("name") == name), {})
     kind, source = _source(own)
     word, value = _word(source, fault)
     if kind == "persistentVolumeClaim":
@@ -217,12 +213,12 @@ def _word(source: Json, fault: MountFault | None) -> tuple[str, str]:
 
 def _sub_paths(snapshot: Snapshot) -> Iterator[Finding]:
     for pod in live_pods(snapshot):
-        for state in container_troubles(pod.object):
+        for state in container_troubles(pod):
             message = str(state.get("message") or "")[:2000]
             match = _SUB_PATH.search(message)
             if match:
                 yield _sub_path(snapshot, pod, match["volume"], match["container"] or "", message)
-            elif _ONTO_FILE.search(message) and (found := _mount_named_in(pod.object, message)):
+            elif _ONTO_FILE.search(message) and (found := _mount_named_in(pod, message)):
                 yield _sub_path(snapshot, pod, str(found[1].get("name")), found[0], message)
 
 
@@ -231,7 +227,7 @@ def _sub_path(snapshot: Snapshot, pod: ObservedObject, volume: str, container: s
     holder, mount = next(
         (
             (name, each)
-            for name, each in _all_mounts(pod.object)
+            for name, each in _all_mounts(pod)
             if each.get("name") == volume and container in ("", name) and each.get("subPath")
         ),
         (container, {}),
@@ -249,7 +245,7 @@ def _sub_path(snapshot: Snapshot, pod: ObservedObject, volume: str, container: s
         ],
         confidence=0.88,
         citations=cited(snapshot, pod.evidence, message[:200], quoted("subPath", value), named_quote(pod)),
-        explains=(f"Pod/{pod.name}: {status_of(pod.object).get('phase', 'Pending')}",),
+        explains=(f"Pod/{pod.name}: {pod.status.get('phase', 'Pending')}",),
         facts={"pod": pod.name, "volume": volume, "workload": owner.name, "container": holder, "cause": "subPath"}
         | back,
         refuted_by=("The container starting with that mount would refute it.",),
@@ -257,14 +253,14 @@ def _sub_path(snapshot: Snapshot, pod: ObservedObject, volume: str, container: s
     )
 
 
-def _all_mounts(pod: Json) -> Iterator[tuple[str, Json]]:
+def _all_mounts(pod: ObservedObject) -> Iterator[tuple[str, Json]]:
     for kind in ("initContainers", "containers"):
-        for container in listed(pod_spec_of(pod), kind):
+        for container in listed(pod.spec, kind):
             for mount in listed(container, "volumeMounts"):
                 yield str(container.get("name")), mount
 
 
-def _mount_named_in(pod: Json, text: str) -> tuple[str, Json] | None:
+def _mount_named_in(pod: ObservedObject, text: str) -> tuple[str, Json] | None:
     """The mount whose path a text names, the longest first."""
     mounts = sorted(_all_mounts(pod), key=lambda pair: -len(str(pair[1].get("mountPath", ""))))
     return next((pair for pair in mounts if _is_in(str(pair[1].get("mountPath", "")).rstrip("/"), text)), None)
@@ -289,17 +285,17 @@ def _writes(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _is_troubled(snapshot: Snapshot, pod: ObservedObject) -> bool:
     """Not ready now, or ended badly within the last hour."""
-    ends = [each for each in container_troubles(pod.object) if each.get("exitCode")]
-    return not is_ready(pod.object) or any(is_recent(each.get("finishedAt"), snapshot.taken_at) for each in ends)
+    ends = [each for each in container_troubles(pod) if each.get("exitCode")]
+    return not is_ready(pod) or any(is_recent(each.get("finishedAt"), snapshot.taken_at) for each in ends)
 
 
 def _write(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> Finding | None:
     """A line that refuses a path below one of the container's mounts."""
-    own = [(name, each) for name, each in _all_mounts(pod.object) if name == log.container]
+    own = [(name, each) for name, each in _all_mounts(pod) if name == log.container]
     for line in lines_of(log):
         is_denied = _DENIED.search(line) and not _PRIVILEGED.search(line)
         refused = is_denied or _READ_ONLY.search(line)
-        found = _mount_named_in(pod.object, line) if refused else None
+        found = _mount_named_in(pod, line) if refused else None
         if refused and found and found in own and not _is_token(found[1]):
             return _unwritable(snapshot, pod, log, line.strip(), found[1])
     return None
@@ -311,8 +307,8 @@ def _is_token(mount: Json) -> bool:
 
 def _unwritable(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: str, mount: Json) -> Finding:
     owner, name = workload_of(snapshot, pod), str(mount.get("name"))
-    listing = "containers" if log.container in _names(pod.object, "containers") else "initContainers"
-    field, value, why = _write_place(owner, pod.object, listing, log.container, mount, line)
+    listing = "containers" if log.container in _names(pod, "containers") else "initContainers"
+    field, value, why = _write_place(owner, pod, listing, log.container, mount, line)
     return Finding(
         detector=NAME,
         category="VolumeMountFailing",
@@ -334,19 +330,19 @@ def _mount_quotes(snapshot: Snapshot, pod: ObservedObject, mount: Json) -> tuple
     return cite(snapshot, pod, quoted("mountPath", mount.get("mountPath")), named_quote(pod))
 
 
-def _names(pod: Json, listing: str) -> set[str]:
-    return {str(each.get("name")) for each in listed(pod_spec_of(pod), listing)}
+def _names(pod: ObservedObject, listing: str) -> set[str]:
+    return {str(each.get("name")) for each in listed(pod.spec, listing)}
 
 
 def _write_place(
-    owner: TargetRef, pod: Json, listing: str, container: str, mount: Json, line: str
+    owner: TargetRef, pod: ObservedObject, listing: str, container: str, mount: Json, line: str
 ) -> tuple[str, str, str]:
     """Mounted read-only; owned by another user or group than the process; else the volume itself."""
     name = str(mount.get("name"))
     if _READ_ONLY.search(line):
         field = template_field(owner, listing, container, f"volumeMounts[name={name}].readOnly")
         return field, str(bool(mount.get("readOnly"))).lower(), "it is read-only"
-    spec = pod_spec_of(pod)
+    spec = pod.spec
     own = next((each for each in listed(spec, listing) if each.get("name") == container), {})
     inner, outer = own.get("securityContext") or {}, spec.get("securityContext") or {}
     if inner.get("runAsUser") is not None:

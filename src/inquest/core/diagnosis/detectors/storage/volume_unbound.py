@@ -14,7 +14,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.cluster.selectors import annotations_of, labels_of, selector_selects
+from inquest.core.cluster.selectors import selector_selects
 from inquest.core.diagnosis.detectors.reading import cited, limited
 from inquest.core.diagnosis.detectors.workload_reading import (
     age_seconds,
@@ -26,12 +26,8 @@ from inquest.core.diagnosis.detectors.workload_reading import (
     listed,
     live_pods,
     message_of,
-    pod_spec_of,
     proof_of_absence,
     quoted,
-    ref_of,
-    spec_of,
-    status_of,
     workload_of,
 )
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
@@ -80,9 +76,9 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _is_unbound(snapshot: Snapshot, claim: ObservedObject) -> bool:
-    age = age_seconds(snapshot, claim.object)
-    phase = status_of(claim.object).get("phase")
-    leaving = claim.object.get("metadata", {}).get("deletionTimestamp")
+    age = age_seconds(snapshot, claim)
+    phase = claim.status.get("phase")
+    leaving = claim.metadata.get("deletionTimestamp")
     waits = phase in ("Pending", "Lost") and not leaving and (age is None or age > GRACE_SECONDS)
     return waits and not _awaits_consumer(snapshot, claim)
 
@@ -98,7 +94,7 @@ def _finding(snapshot: Snapshot, claim: ObservedObject, reason: UnboundReason) -
     users = _users(snapshot, claim)
     waiting = [workload_of(snapshot, pod) for pod in users]
     used = waiting[0].display if waiting else "no pod"
-    phase = str(status_of(claim.object).get("phase"))
+    phase = str(claim.status.get("phase"))
     confidence = reason.confidence if users else reason.confidence - _UNUSED_LOSS
     return Finding(
         detector=NAME,
@@ -123,7 +119,7 @@ def _users(snapshot: Snapshot, claim: ObservedObject) -> list[ObservedObject]:
 
 
 def _mounts(pod: ObservedObject, claim: str) -> bool:
-    volumes = listed(pod_spec_of(pod.object), "volumes")
+    volumes = listed(pod.spec, "volumes")
     direct = any((each.get("persistentVolumeClaim") or {}).get("claimName") == claim for each in volumes)
     return direct or any("ephemeral" in each and claim == f"{pod.name}-{each.get('name')}" for each in volumes)
 
@@ -133,7 +129,7 @@ def _mounts(pod: ObservedObject, claim: str) -> bool:
 
 def _class_name(claim: ObservedObject) -> str | None:
     """None: the claim does not say; empty: it wants no class."""
-    name = spec_of(claim.object).get("storageClassName")
+    name = claim.spec.get("storageClassName")
     return str(name) if name is not None else None
 
 
@@ -143,12 +139,12 @@ def _class_of(snapshot: Snapshot, claim: ObservedObject) -> ObservedObject | Non
 
 
 def _lost(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
-    if status_of(claim.object).get("phase") != "Lost":
+    if claim.status.get("phase") != "Lost":
         return None
-    volume = str(spec_of(claim.object).get("volumeName") or "")
+    volume = str(claim.spec.get("volumeName") or "")
     why = f"its volume {volume} does not exist any more"
     quotes = cite(snapshot, claim, quoted("volumeName", volume))
-    return UnboundReason(ref_of(claim.object), "spec.volumeName", volume, why, 0.92, quotes, "lost")
+    return UnboundReason(claim.ref, "spec.volumeName", volume, why, 0.92, quotes, "lost")
 
 
 def _class_missing(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
@@ -164,24 +160,24 @@ def _class_missing(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason |
     quotes = (*cite(snapshot, claim, quoted("storageClassName", name)), *cite_event(snapshot, next(iter(events), None)))
     why = "its storage class does not exist"
     told = (*quotes, *(cite_entry(snapshot, proof) if proof else ()))
-    return UnboundReason(ref_of(claim.object), "spec.storageClassName", name, why, 0.95, told, "classMissing")
+    return UnboundReason(claim.ref, "spec.storageClassName", name, why, 0.95, told, "classMissing")
 
 
 def _said(event: ObservedObject) -> str:
-    return message_of(event.object)
+    return message_of(event)
 
 
 def _volume_of_class(snapshot: Snapshot, name: str) -> bool:
     """Volumes made by hand may carry a class that is only a word; one that is free makes the class right."""
-    return any(spec_of(each.object).get("storageClassName") == name for each in _free(snapshot))
+    return any(each.spec.get("storageClassName") == name for each in _free(snapshot))
 
 
 def _named_volume(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     """A claim for one volume by name."""
-    name = spec_of(claim.object).get("volumeName")
+    name = claim.spec.get("volumeName")
     if not name:
         return None
-    ref, field = ref_of(claim.object), "spec.volumeName"
+    ref, field = claim.ref, "spec.volumeName"
     own = cite(snapshot, claim, quoted("volumeName", name))
     volume = next((each for each in snapshot.of_kind("PersistentVolume") if each.name == name), None)
     if volume is None:
@@ -203,21 +199,21 @@ def _named_volume(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | 
 
 def _holder(volume: ObservedObject, claim: ObservedObject) -> str:
     """Another claim that has this volume: also one of the same name, which was there before."""
-    reference = spec_of(volume.object).get("claimRef") or {}
+    reference = volume.spec.get("claimRef") or {}
     place = (str(reference.get("namespace") or ""), str(reference.get("name") or ""))
-    uid, own = reference.get("uid"), claim.object.get("metadata", {}).get("uid")
+    uid, own = reference.get("uid"), claim.metadata.get("uid")
     is_earlier = bool(uid and own) and uid != own
     return "" if not reference or (place == (claim.namespace, claim.name) and not is_earlier) else "/".join(place)
 
 
 def _is_released(volume: ObservedObject) -> bool:
     """Its claim is deleted, and it is still kept for that one."""
-    return status_of(volume.object).get("phase") == "Released"
+    return volume.status.get("phase") == "Released"
 
 
 def _by_hand(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     """Volumes that are there and do not match: the nearest one, where one field is all that parts them."""
-    if spec_of(claim.object).get("volumeName") or _provisions(snapshot, claim):
+    if claim.spec.get("volumeName") or _provisions(snapshot, claim):
         return None
     apart = [(_differences(claim, each), each) for each in _free(snapshot)]
     apart = sorted((pair for pair in apart if pair[0]), key=lambda pair: (len(pair[0]), pair[1].name))
@@ -239,7 +235,7 @@ def _provisions(snapshot: Snapshot, claim: ObservedObject) -> bool:
 def _free(snapshot: Snapshot) -> list[ObservedObject]:
     """Volumes that no claim has."""
     volumes = snapshot.of_kind("PersistentVolume")
-    return [each for each in volumes if status_of(each.object).get("phase") in (None, "Available", "Pending")]
+    return [each for each in volumes if each.status.get("phase") in (None, "Available", "Pending")]
 
 
 def _taken(snapshot: Snapshot, claim: ObservedObject, volume: ObservedObject) -> UnboundReason:
@@ -247,9 +243,9 @@ def _taken(snapshot: Snapshot, claim: ObservedObject, volume: ObservedObject) ->
     told = cite(snapshot, volume, quoted("name", holder.rpartition("/")[2]))
     if _is_released(volume):
         why = f"the volume that fits, {volume.name}, is still reserved for the deleted claim {holder}"
-        return UnboundReason(ref_of(volume.object), "spec.claimRef", holder, why, 0.85, told, "volumeReleased")
+        return UnboundReason(volume.ref, "spec.claimRef", holder, why, 0.85, told, "volumeReleased")
     why = f"the only volume that fits, {volume.name}, is bound to {holder}"
-    return UnboundReason(ref_of(claim.object), "spec.volumeName", volume.name, why, 0.85, told, "volumeTaken")
+    return UnboundReason(claim.ref, "spec.volumeName", volume.name, why, 0.85, told, "volumeTaken")
 
 
 # --- claim against volume -----------------------------------------------------------------------------------------
@@ -257,7 +253,7 @@ def _taken(snapshot: Snapshot, claim: ObservedObject, volume: ObservedObject) ->
 
 def _differences(claim: ObservedObject, volume: ObservedObject) -> list[tuple[str, str, str, str]]:
     """Field of the claim, its value, the volume's, and the cause's name, for each field that parts them."""
-    wanted, has = spec_of(claim.object), spec_of(volume.object)
+    wanted, has = claim.spec, volume.spec
     found: list[tuple[str, str, str, str]] = []
     asked = ((wanted.get("resources") or {}).get("requests") or {}).get("storage")
     room = (has.get("capacity") or {}).get("storage")
@@ -270,8 +266,8 @@ def _differences(claim: ObservedObject, volume: ObservedObject) -> list[tuple[st
         one, other = str(wanted.get("storageClassName") or ""), str(has.get("storageClassName") or "none")
         found.append(("spec.storageClassName", one, other, "storageClass"))
     chosen = wanted.get("selector") or {}
-    if chosen and not selector_selects(chosen, labels_of(volume.object)):
-        labels = ",".join(f"{key}={value}" for key, value in labels_of(volume.object).items())
+    if chosen and not selector_selects(chosen, volume.labels):
+        labels = ",".join(f"{key}={value}" for key, value in volume.labels.items())
         found.append(("spec.selector", _selector_text(chosen), labels or "no labels", "selector"))
     if (wanted.get("volumeMode") or "Filesystem") != (has.get("volumeMode") or "Filesystem"):
         found.append(("spec.volumeMode", str(wanted.get("volumeMode")), str(has.get("volumeMode")), "volumeMode"))
@@ -306,7 +302,7 @@ def _mismatch(snapshot: Snapshot, claim: ObservedObject, volume: ObservedObject)
     seen = cite(snapshot, volume, *([quoted(_QUOTED[cause], other)] if cause in _QUOTED else []))
     why = _PARTS[cause].format(name=volume.name, other=other)
     confidence = 0.9 if len(found) == 1 else 0.75
-    return UnboundReason(ref_of(claim.object), field, value, why, confidence, (*told, *seen), cause)
+    return UnboundReason(claim.ref, field, value, why, confidence, (*told, *seen), cause)
 
 
 # --- claims that are provisioned ------------------------------------------------------------------------------------
@@ -323,12 +319,12 @@ def _no_class_at_all(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason
     value = _class_name(claim) or ""
     why = "it names no storage class, there is no default one, and no free volume fits"
     told = cite_event(snapshot, next(iter(events), None))
-    return UnboundReason(ref_of(claim.object), "spec.storageClassName", value, why, 0.88, told, "noClass")
+    return UnboundReason(claim.ref, "spec.storageClassName", value, why, 0.88, told, "noClass")
 
 
 def _default_class(snapshot: Snapshot) -> bool:
     classes = snapshot.of_kind("StorageClass")
-    return any(annotations_of(each.object).get(key) == "true" for each in classes for key in _DEFAULT_CLASS)
+    return any(each.annotations.get(key) == "true" for each in classes for key in _DEFAULT_CLASS)
 
 
 def _not_provisioned(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
@@ -341,7 +337,7 @@ def _not_provisioned(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason
     if found is not None and not _provisions(snapshot, claim):
         # That it makes no volumes is what its provisioner says of itself.
         return None
-    ref = ref_of(found.object) if found else ref_of(claim.object)
+    ref = found.ref if found else claim.ref
     field = "parameters" if found else "spec.storageClassName"
     return UnboundReason(
         ref, field, _class_name(claim) or "", f"its provisioner fails: {said[:200]}", 0.75,
@@ -356,7 +352,7 @@ def _nobody_provisions(snapshot: Snapshot, claim: ObservedObject) -> UnboundReas
     if found is None or not provisioner or provisioner == NO_PROVISIONER:
         return None
     proof = proof_of_absence(snapshot, "CSIDriver", provisioner, None) if "csi" in provisioner else ""
-    age = age_seconds(snapshot, claim.object)
+    age = age_seconds(snapshot, claim)
     waits = events_on(snapshot, claim, "ExternalProvisioning") if age is None or age > PROVISIONING_SECONDS else []
     if not proof and not waits:
         return None
@@ -364,7 +360,7 @@ def _nobody_provisions(snapshot: Snapshot, claim: ObservedObject) -> UnboundReas
     own = cite(snapshot, found, quoted("provisioner", provisioner))
     told = (*own, *cite_event(snapshot, next(iter(waits), None)), *(cite_entry(snapshot, proof) if proof else ()))
     confidence = 0.9 if proof else 0.8
-    return UnboundReason(ref_of(found.object), "provisioner", provisioner, why, confidence, told, "provisionerMissing")
+    return UnboundReason(found.ref, "provisioner", provisioner, why, confidence, told, "provisionerMissing")
 
 
 def _no_volume(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
@@ -380,7 +376,7 @@ def _no_volume(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | Non
     name = _class_name(claim) or ""
     why = f"the class {name} makes no volumes, and no free one is there"
     told = (*cite(snapshot, claim, quoted("storageClassName", name)), *cite_event(snapshot, next(iter(events), None)))
-    return UnboundReason(ref_of(claim.object), "spec.storageClassName", name, why, 0.8, told, "noVolume")
+    return UnboundReason(claim.ref, "spec.storageClassName", name, why, 0.8, told, "noVolume")
 
 
 def _mismatch_said(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
@@ -391,7 +387,7 @@ def _mismatch_said(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason |
             if pattern.search(_said(event)):
                 value = _value_at(claim, field)
                 told = (*cited(snapshot, claim.evidence, quoted("name", claim.name)), *cite_event(snapshot, event))
-                return UnboundReason(ref_of(claim.object), field, value, _said(event)[:200], 0.85, told, cause)
+                return UnboundReason(claim.ref, field, value, _said(event)[:200], 0.85, told, cause)
     return None
 
 
@@ -405,7 +401,7 @@ _SAID: Final = (
 
 
 def _value_at(claim: ObservedObject, field: str) -> str:
-    spec = spec_of(claim.object)
+    spec = claim.spec
     if field.endswith("storage"):
         return str(((spec.get("resources") or {}).get("requests") or {}).get("storage") or "")
     value = spec.get(field.rpartition(".")[2]) or ""
