@@ -40,6 +40,11 @@ class TargetRef(ApiModel):
         """`Kind/name`, never cut."""
         return f"{self.kind}/{self.name}"
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Kind, namespace and name, to compare; the namespace is empty where there is none."""
+        return self.kind, self.namespace or "", self.name
+
 
 class OwnerRef(TargetRef):
     """An object that was read, so that its uid is known."""

@@ -117,11 +117,11 @@ def flags_of(snapshot: Snapshot) -> Flags:
     names = names_of(snapshot, pods)
     unanswered = [gap.what for gap in snapshot.gaps]
     unread = any(what.startswith("pods") for what in unanswered)
-    past = {(pod.namespace, pod.name) for pod in pods if _is_past(pod.object, snapshot)}
+    past = {(pod.namespace, pod.name) for pod in pods if _is_past(pod, snapshot)}
     return Flags(
         has_issues=any(word not in _WELL for word in words),
         issues=tuple(_issues(snapshot, pods)),
-        has_warnings=any(counts_against(event.object, names, well_since(pods)) for event in snapshot.of_kind("Event")),
+        has_warnings=any(counts_against(event, names, well_since(pods)) for event in snapshot.of_kind("Event")),
         pod_count=None if unread and not pods else len(pods),
         pod_count_exact=not unread and not any(name.startswith("pods") for name in snapshot.cut),
         complete=not any(_tells(what) and not _is_of_past(what, past) for what in (*unanswered, *snapshot.cut)),
@@ -165,8 +165,8 @@ def look_in(snapshot: Snapshot) -> Look:
 
 def _issues(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]:
     for pod in pods:
-        if not _is_past(pod.object, snapshot):
-            yield from _pod_issues(pod.object, snapshot)
+        if not _is_past(pod, snapshot):
+            yield from _pod_issues(pod, snapshot)
     concern = Concern(snapshot, pods)
     for seen in snapshot.objects:
         rule = _RULES.get(seen.kind)
@@ -176,7 +176,7 @@ def _issues(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> Iterator[str]
             yield f"{seen.kind}/{seen.name}: {text}"
     yield from _service_issues(snapshot, concern)
     for seen in snapshot.objects:
-        if seen.kind != "Pod" and concern.is_family(seen) and _is_stuck(seen.object, snapshot.taken_at):
+        if seen.kind != "Pod" and concern.is_family(seen) and _is_stuck(seen, snapshot.taken_at):
             yield f"{seen.kind}/{seen.name}: still there after it was deleted"
     for name in sorted({str(pod.spec.get("nodeName") or "") for pod in pods} - {""}):
         if snapshot.proves_absent(TargetRef(kind="Node", name=name)):
@@ -252,66 +252,54 @@ _CONCERNS: Final = {
 }
 
 
-def _is_past(pod: Json, snapshot: Snapshot) -> bool:
+def _is_past(pod: ObservedObject, snapshot: Snapshot) -> bool:
     """Whether a pod is history: it is on its way out, or what it failed for was done by others afterwards."""
-    if pod.get("metadata", {}).get("deletionTimestamp"):
+    if pod.metadata.get("deletionTimestamp"):
         return not _is_stuck(pod, snapshot.taken_at)
-    owner = _controller(snapshot, pod)
+    owner = controller_in(snapshot, pod)
     if owner is None:
         return False
-    return _was_made_up_for(pod, owner, snapshot) if owner.kind == "Job" else _is_left_over(pod, owner, snapshot)
+    return is_made_good(snapshot, owner) if owner.kind == "Job" else _is_left_over(pod, owner, snapshot)
 
 
-def _is_left_over(pod: Json, owner: ObservedObject, snapshot: Snapshot) -> bool:
+def _is_left_over(pod: ObservedObject, owner: ObservedObject, snapshot: Snapshot) -> bool:
     """It ended for good some time ago, as an evicted pod does, and its controller has all the pods it wants."""
-    status = pod.get("status") or {}
-    ends = [parse_time(state_of(each, "terminated").get("finishedAt")) for each in all_statuses(status)]
-    ends += [parse_time(each.get("lastTransitionTime")) for each in status.get("conditions") or () if not any(ends)]
+    ends = [parse_time(state_of(each, "terminated").get("finishedAt")) for each in all_statuses(pod.status)]
+    ends += [parse_time(each.get("lastTransitionTime")) for each in pod.status.get("conditions") or () if not any(ends)]
     known = [at for at in ends if at]
     is_old = bool(known) and snapshot.taken_at - max(known) > WINDOW
-    return status.get("phase") == "Failed" and is_old and owner.kind in WORKLOADS and _has_all(owner.object)
+    wanted, ready = counted(owner.object)
+    return pod.status.get("phase") == "Failed" and is_old and owner.kind in WORKLOADS and ready >= wanted > 0
 
 
-def _has_all(workload: Json) -> bool:
-    wanted, ready = counted(workload)
-    return ready >= wanted > 0
+def is_made_good(snapshot: Snapshot, job: ObservedObject) -> bool:
+    """Whether a Job was followed by success: its own retry, or the next run of its schedule."""
+    schedule = controller_in(snapshot, job)
+    good = parse_time(schedule.status.get("lastSuccessfulTime")) if schedule else None
+    began = parse_time(job.status.get("startTime") or job.metadata.get("creationTimestamp"))
+    return is_true(job.status, "Complete") or (good is not None and began is not None and good > began)
 
 
-def _was_made_up_for(pod: Json, job: ObservedObject, snapshot: Snapshot) -> bool:
-    """The job succeeded at another try, or the next run of its schedule did."""
-    metadata = pod.get("metadata", {})
-    if condition_of(job.status, "Complete").get("status") == "True":
-        return True
-    schedule, born = _controller(snapshot, job.object), parse_time(metadata.get("creationTimestamp"))
-    status = schedule.status if schedule else {}
-    succeeded = parse_time(status.get("lastSuccessfulTime"))
-    return succeeded is not None and born is not None and succeeded > born
-
-
-def _controller(snapshot: Snapshot, found: Json) -> ObservedObject | None:
-    owner = controller_of(found)
-    if not owner.get("name"):
-        return None
-    return snapshot.find(
-        TargetRef(kind=str(owner.get("kind")), name=str(owner["name"]), namespace=namespace_of(found) or None)
-    )
+def controller_in(snapshot: Snapshot, found: ObservedObject) -> ObservedObject | None:
+    """What controls an object, where it was read."""
+    owner = controller_of(found.object)
+    return snapshot.at(str(owner.get("kind")), found.namespace, str(owner.get("name"))) if owner else None
 
 
 def is_told_above(seen: ObservedObject, snapshot: Snapshot) -> bool:
     """A revision's Deployment says how many are ready, and since when."""
-    return seen.kind == "ReplicaSet" and _controller(snapshot, seen.object) is not None
+    return seen.kind == "ReplicaSet" and controller_in(snapshot, seen) is not None
 
 
-def _pod_issues(pod: Json, snapshot: Snapshot) -> Iterator[str]:
-    name, word = f"Pod/{pod['metadata']['name']}", status_word(pod)
-    status = pod.get("status") or {}
+def _pod_issues(pod: ObservedObject, snapshot: Snapshot) -> Iterator[str]:
+    name, word = f"Pod/{pod.name}", status_word(pod.object)
     if word not in _WELL and not _is_starting(pod, word, snapshot.taken_at):
         yield f"{name}: {word}"
-    if word == "Running" and _is_unready(status, snapshot.taken_at):
+    if word == "Running" and _is_unready(pod.status, snapshot.taken_at):
         yield f"{name}: Running, not ready"
-    if word == "Completed" and controller_of(pod).get("kind") not in ("Job", None):
+    if word == "Completed" and controller_of(pod.object).get("kind") not in ("Job", None):
         yield f"{name}: Completed, and should run on"
-    for container in all_statuses(status):
+    for container in all_statuses(pod.status):
         ended = state_of(container, "terminated", last=True)
         if ended.get("exitCode") and is_recent(ended.get("finishedAt"), snapshot.taken_at):
             yield f"{name}: container {container.get('name')} ended with {ended_word(ended)}"
@@ -320,15 +308,15 @@ def _pod_issues(pod: Json, snapshot: Snapshot) -> Iterator[str]:
 STARTING_GRACE: Final = timedelta(seconds=60)
 
 
-def _is_starting(pod: Json, word: str, now: datetime) -> bool:
+def _is_starting(pod: ObservedObject, word: str, now: datetime) -> bool:
     """A rollout in progress is no issue: seconds-old containers are being created."""
-    born = parse_time(pod.get("metadata", {}).get("creationTimestamp"))
+    born = parse_time(pod.metadata.get("creationTimestamp"))
     return word in ("ContainerCreating", "PodInitializing") and born is not None and now - born < STARTING_GRACE
 
 
-def _is_stuck(found: Json, now: datetime) -> bool:
+def _is_stuck(found: ObservedObject, now: datetime) -> bool:
     """Deletion takes a moment; what is there a minute later waits for somebody."""
-    gone = parse_time(found.get("metadata", {}).get("deletionTimestamp"))
+    gone = parse_time(found.metadata.get("deletionTimestamp"))
     return gone is not None and now - gone > UNREADY_GRACE
 
 
@@ -379,17 +367,14 @@ def _waits_for_its_first_pod(seen: ObservedObject, snapshot: Snapshot) -> bool:
 
 
 def _node_issue(found: Json, now: datetime) -> str:
-    status = found.get("status") or {}
-    bad = [each["type"] for each in status.get("conditions") or () if _is_bad(each)]
-    return ", ".join(bad)
+    conditions = (found.get("status") or {}).get("conditions") or ()
+    return ", ".join(each["type"] for each in conditions if _is_bad(each))
 
 
 def _is_bad(each: Json) -> bool:
-    return (
-        each.get("status") != "True"
-        if each.get("type") == "Ready"
-        else (each.get("status") == "True" and str(each.get("type")).endswith(("Pressure", "Unavailable")))
-    )
+    if each.get("type") == "Ready":
+        return each.get("status") != "True"
+    return each.get("status") == "True" and str(each.get("type")).endswith(("Pressure", "Unavailable"))
 
 
 def _autoscaler_issue(found: Json, now: datetime) -> str:
@@ -419,7 +404,7 @@ def _service_issues(snapshot: Snapshot, concern: Concern) -> Iterator[str]:
     for service in snapshot.of_kind("Service"):
         if concern.is_family(service) and lacks_address(service.object, snapshot.taken_at):
             yield f"Service/{service.name}: no address of a load balancer"
-        slices = [each.object for each in snapshot.of_kind("EndpointSlice") if _serves(each, service)]
+        slices = slices_of(snapshot, service)
         selects = service.spec.get("selector")
         if selects and slices and not any(_has_ready(each) for each in slices) and concern.holds(service):
             yield f"Service/{service.name}: no ready endpoint"
@@ -433,13 +418,16 @@ def lacks_address(service: Json, now: datetime) -> bool:
     return spec.get("type") == "LoadBalancer" and not given and not spec.get("externalIPs") and old
 
 
-def _serves(found: ObservedObject, service: ObservedObject) -> bool:
-    return found.namespace == service.namespace and found.labels.get(SERVICE_NAME) == service.name
+def slices_of(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
+    """The EndpointSlices of a Service that were read."""
+    same = (each for each in snapshot.of_kind("EndpointSlice") if each.namespace == service.namespace)
+    return [each for each in same if each.labels.get(SERVICE_NAME) == service.name]
 
 
-def _has_ready(found: Json) -> bool:
+def _has_ready(found: ObservedObject) -> bool:
     """An endpoint that does not say is ready."""
-    return any((each.get("conditions") or {}).get("ready") is not False for each in found.get("endpoints") or ())
+    endpoints = found.object.get("endpoints") or ()
+    return any((each.get("conditions") or {}).get("ready") is not False for each in endpoints)
 
 
 _RULES: Final = {
@@ -481,22 +469,22 @@ SETTLING: Final = timedelta(minutes=2)
 """The last warnings of a start are counted up while it ends."""
 
 
-def counts_against(event: Json, names: Collection[Step], well_since: datetime | None) -> bool:
+def counts_against(event: ObservedObject, names: Collection[Step], well_since: datetime | None) -> bool:
     """A Warning about the target that is not older than its recovery: "was" is not "is"."""
-    if event.get("type") != "Warning" or subject_of(event) not in names:
+    if event.object.get("type") != "Warning" or subject_of(event) not in names:
         return False
-    at = event_moment(event)
+    at = event_moment(event.object)
     return well_since is None or at is None or at > well_since + SETTLING
 
 
-def is_about(event: Json, snapshot: Snapshot) -> bool:
+def is_about(event: ObservedObject, snapshot: Snapshot) -> bool:
     """Whether an Event names the target, an owner of it, or something between them and their pods."""
     return subject_of(event) in names_of(snapshot, concerned_pods(snapshot))
 
 
-def subject_of(event: Json) -> tuple[Any, Any]:
-    about = involved_object(event)
-    return (about.get("kind"), about.get("name"))
+def subject_of(event: ObservedObject) -> Step:
+    about = involved_object(event.object)
+    return str(about.get("kind")), str(about.get("name"))
 
 
 def names_of(snapshot: Snapshot, pods: Sequence[ObservedObject]) -> set[Step]:

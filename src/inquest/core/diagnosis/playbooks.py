@@ -140,7 +140,7 @@ def _on_findings(trigger: Trigger, snapshot: Snapshot, findings: tuple[Finding, 
     for finding in findings:
         word = next((word for word in _words_of(finding) if _hits(trigger.finding, word)), "")
         if word and _hits(trigger.kind, finding.object.kind):
-            mine = (finding.object.kind, finding.object.namespace or "", finding.object.name) in own
+            mine = finding.object.key in own
             yield _Seen(f"{word} on {finding.object.display}", finding.evidence, mine, trigger.fields)
 
 
@@ -154,8 +154,8 @@ def _words_of(finding: Finding) -> tuple[str, str]:
 def _own(snapshot: Snapshot) -> set[tuple[str, str, str]]:
     """Kind, namespace and name of what the Signal is about: the bag holds the neighbours too."""
     refs = (snapshot.target, snapshot.root, *snapshot.chain)
-    pods = {(pod.kind, pod.namespace, pod.name) for pod in concerned_pods(snapshot)}
-    return {(ref.kind, ref.namespace or "", ref.name) for ref in refs} | pods
+    pods = {pod.key for pod in concerned_pods(snapshot)}
+    return {ref.key for ref in refs} | pods
 
 
 def _on_objects(trigger: Trigger, snapshot: Snapshot) -> Iterator[_Seen]:
@@ -163,18 +163,18 @@ def _on_objects(trigger: Trigger, snapshot: Snapshot) -> Iterator[_Seen]:
     for seen in snapshot.objects:
         says = _of_object(trigger, seen, snapshot.taken_at)
         if says:
-            mine = (seen.kind, seen.namespace, seen.name) in own
+            mine = seen.key in own
             yield _Seen(f"{says} of {seen.kind}/{seen.name}", (seen.evidence,), mine, trigger.fields)
 
 
 def _of_object(trigger: Trigger, seen: ObservedObject, now: datetime) -> str:
     """What of this object the trigger hits; empty where a part of it does not."""
-    if not _hits(trigger.kind, seen.kind) or not _lasted(trigger.min_age, _age(seen.object, now)):
+    if not _hits(trigger.kind, seen.kind) or not _lasted(trigger.min_age, _age(seen, now)):
         return ""
     checks = (
         (trigger.status, _statuses(seen)),
         (trigger.termination, _terminations(seen, now)),
-        (trigger.condition, _conditions(seen.object)),
+        (trigger.condition, _conditions(seen)),
     )
     hits = [_first(pattern, words) for pattern, words in checks if pattern is not None]
     return ", ".join(hits) if hits and all(hits) else ""
@@ -192,8 +192,8 @@ def _terminations(seen: ObservedObject, now: datetime) -> list[str]:
     return [str(end.get("reason") or "") for end in ends if end and is_recent(end.get("finishedAt"), now)]
 
 
-def _conditions(found: Json) -> list[str]:
-    conditions = (found.get("status") or {}).get("conditions") or ()
+def _conditions(found: ObservedObject) -> list[str]:
+    conditions = found.status.get("conditions") or ()
     return [f"{each.get('type')}={each.get('status')}/{each.get('reason') or ''}" for each in conditions]
 
 
@@ -201,14 +201,10 @@ def _first(pattern: Pattern, words: Iterable[str]) -> str:
     return next((word for word in words if word and _hits(pattern, word)), "")
 
 
-def _age(found: Json, now: datetime) -> timedelta | None:
+def _age(found: ObservedObject, now: datetime) -> timedelta | None:
     """Since the state began: past the end of a deletion's grace, not ready, else there."""
-    metadata, status = found.get("metadata") or {}, found.get("status") or {}
-    begun = (
-        metadata.get("deletionTimestamp"),
-        _since_unready(status),
-        metadata.get("creationTimestamp"),
-    )
+    metadata = found.metadata
+    begun = (metadata.get("deletionTimestamp"), _since_unready(found.status), metadata.get("creationTimestamp"))
     times = (utc(parse_time(text)) for text in begun)
     at = next((time for time in times if time is not None), None)
     return None if at is None else now - at
@@ -228,10 +224,10 @@ def _lasted(wanted: timedelta | None, age: timedelta | None) -> bool:
 
 def _on_events(trigger: Trigger, snapshot: Snapshot) -> Iterator[_Seen]:
     for event in _warnings(snapshot):
-        if _of_event(trigger, event.object, snapshot.taken_at) and not _is_over(event.object, snapshot):
+        if _of_event(trigger, event, snapshot.taken_at) and not _is_over(event, snapshot):
             about = involved_object(event.object)
             says = f"event {event.object.get('reason')} of {about.get('kind')}/{about.get('name')}{_timeless(event)}"
-            mine, usual = is_about(event.object, snapshot), _is_usual(trigger, event.object)
+            mine, usual = is_about(event, snapshot), _is_usual(trigger, event)
             yield _Seen(says, (event.evidence,), mine, trigger.fields, usual)
 
 
@@ -242,10 +238,10 @@ def _on_objects_with_events(trigger: Trigger, snapshot: Snapshot) -> Iterator[_S
         if not says:
             continue
         for event in _warnings(snapshot):
-            if _names(event.object, pod) and _of_event(trigger, event.object, snapshot.taken_at):
-                mine = (pod.kind, pod.namespace, pod.name) in own
+            if _names(event, pod) and _of_event(trigger, event, snapshot.taken_at):
+                mine = pod.key in own
                 says = f"{says} and event {event.object.get('reason')} of Pod/{pod.name}{_timeless(event)}"
-                usual = _is_usual(trigger, event.object)
+                usual = _is_usual(trigger, event)
                 yield _Seen(says, (pod.evidence, event.evidence), mine, trigger.fields, usual)
                 break
 
@@ -254,12 +250,12 @@ def _warnings(snapshot: Snapshot) -> Iterator[ObservedObject]:
     return (event for event in snapshot.of_kind("Event") if event.object.get("type") == "Warning")
 
 
-def _of_event(trigger: Trigger, event: Json, now: datetime) -> bool:
-    first = utc(parse_time(event.get("firstTimestamp") or event.get("eventTime")))
+def _of_event(trigger: Trigger, event: ObservedObject, now: datetime) -> bool:
+    first = utc(parse_time(event.object.get("firstTimestamp") or event.object.get("eventTime")))
     return (
-        _hits(trigger.reason, str(event.get("reason") or ""))
-        and _hits(trigger.message, str(event.get("message") or ""))
-        and _hits(trigger.kind, str(involved_object(event).get("kind") or ""))
+        _hits(trigger.reason, str(event.object.get("reason") or ""))
+        and _hits(trigger.message, str(event.object.get("message") or ""))
+        and _hits(trigger.kind, str(involved_object(event.object).get("kind") or ""))
         and (trigger.of_object or _lasted(trigger.min_age, None if first is None else now - first))
     )
 
@@ -269,14 +265,14 @@ _USUAL: Final = re.compile(
 )
 
 
-def _is_usual(trigger: Trigger, event: Json) -> bool:
+def _is_usual(trigger: Trigger, event: ObservedObject) -> bool:
     """Whether the message is hit no more once the taint of the control plane's nodes is out of it."""
-    return not _hits(trigger.message, _USUAL.sub("", str(event.get("message") or "")))
+    return not _hits(trigger.message, _USUAL.sub("", str(event.object.get("message") or "")))
 
 
-def _is_over(event: Json, snapshot: Snapshot) -> bool:
+def _is_over(event: ObservedObject, snapshot: Snapshot) -> bool:
     """Of long ago, or of a pod that has become ready since: "was" is not "is"."""
-    at = utc(event_moment(event))
+    at = utc(event_moment(event.object))
     if at is None:
         return False
     pod = next((pod for pod in snapshot.of_kind("Pod") if _names(event, pod)), None)
@@ -289,8 +285,8 @@ def _timeless(event: ObservedObject) -> str:
     return "" if event_moment(event.object) else " (no time)"
 
 
-def _names(event: Json, pod: ObservedObject) -> bool:
-    about = involved_object(event)
+def _names(event: ObservedObject, pod: ObservedObject) -> bool:
+    about = involved_object(event.object)
     named = (about.get("kind"), about.get("name"), about.get("namespace") or pod.namespace)
     return named == ("Pod", pod.name, pod.namespace)
 

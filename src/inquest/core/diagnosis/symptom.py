@@ -49,12 +49,12 @@ def _of_pod(snapshot: Snapshot, pod: ObservedObject) -> Iterator[Symptom]:
         logs = [
             log for log in snapshot.logs if (log.namespace, log.pod, log.container) == (pod.namespace, pod.name, name)
         ]
-        shown = _shown(pod.object, status) or _complains(snapshot, logs)
+        shown = _shown(pod, status) or _complains(snapshot, logs)
         if shown:
             yield Symptom(shown[0], pod.name, name, f"{shown[1]}{_last_words(logs)}")
 
 
-def _shown(pod: Json, status: Json) -> tuple[int, str] | None:
+def _shown(pod: ObservedObject, status: Json) -> tuple[int, str] | None:
     waiting = str(state_of(status, "waiting").get("reason") or "")
     end = state_of(status, "terminated") or (
         state_of(status, "terminated", last=True) if not status.get("ready") else {}
@@ -65,7 +65,7 @@ def _shown(pod: Json, status: Json) -> tuple[int, str] | None:
             ENDED,
             f"ended with {ended_word(end)} (exit code {end['exitCode']}){_since('at', end.get('finishedAt'))}{held}",
         )
-    ready = condition_of(pod.get("status") or {}, "Ready")
+    ready = condition_of(pod.status, "Ready")
     since = _since("since", ready.get("lastTransitionTime") if ready.get("status") == "False" else None)
     if waiting and waiting not in _ON_ITS_WAY:
         return HELD, f"waits with {waiting}{since}"

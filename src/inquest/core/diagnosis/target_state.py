@@ -57,8 +57,8 @@ def _unwell_times(snapshot: Snapshot) -> Iterator[str]:
     names = names_of(snapshot, pods)
     for event in snapshot.of_kind("Event"):
         at = event_moment(event.object)
-        is_warning = event.object.get("type") == "Warning" and subject_of(event.object) in names
-        if is_warning and at and at >= begin and not _is_told_while_starting(event.object, at, pods):
+        is_warning = event.object.get("type") == "Warning" and subject_of(event) in names
+        if is_warning and at and at >= begin and not _is_told_while_starting(event, at, pods):
             yield f"warning {event.object.get('reason')} at {at:%H:%M}"
     for pod in pods:
         yield from _of_pod(pod, begin)
@@ -69,40 +69,40 @@ def _unwell_times(snapshot: Snapshot) -> Iterator[str]:
         if seen.kind == "Job" and not seen.status.get("failed"):
             continue
         if concern.holds(seen):
-            yield from _became(seen, ("Available", "Ready", "Complete"), begin, _born(seen.object))
+            yield from _became(seen, ("Available", "Ready", "Complete"), begin, _born(seen))
 
 
 def _of_gone_pods(snapshot: Snapshot, sets: tuple[str, ...], begin: datetime) -> Iterator[str]:
     """Warnings about earlier pods of the same ReplicaSets; one that goes answers no probe, and that is none."""
     for event in snapshot.of_kind("Event"):
-        (kind, name), at = subject_of(event.object), event_moment(event.object)
+        (kind, name), at = subject_of(event), event_moment(event.object)
         is_gone = kind == "Pod" and name.startswith(sets) and snapshot.at("Pod", event.namespace, name) is None
         is_warning = event.object.get("type") == "Warning" and event.object.get("reason") != "Unhealthy"
         if is_gone and is_warning and at and at >= begin:
             yield f"warning {event.object.get('reason')} about Pod/{name}, which is gone, at {at:%H:%M}"
 
 
-def _is_told_while_starting(event: Json, at: datetime, pods: Sequence[ObservedObject]) -> bool:
+def _is_told_while_starting(event: ObservedObject, at: datetime, pods: Sequence[ObservedObject]) -> bool:
     """A probe that was not answered yet: every start that takes a moment shows that."""
     kind, name = subject_of(event)
-    pod = next((each.object for each in pods if (kind, each.name) == ("Pod", name)), None)
-    if pod is None or event.get("reason") != "Unhealthy":
+    pod = next((each for each in pods if (kind, each.name) == ("Pod", name)), None)
+    if pod is None or event.object.get("reason") != "Unhealthy":
         return False
-    statuses = [*all_statuses(pod.get("status") or {})]
+    statuses = all_statuses(pod.status)
     started = [begun for each in statuses if (begun := parse_time(state_of(each, "running").get("startedAt")))]
     has_ended = any(each.get("restartCount") for each in statuses)
     return bool(started) and not has_ended and at - max(started) <= UNREADY_GRACE
 
 
 def _of_pod(pod: ObservedObject, begin: datetime) -> Iterator[str]:
-    statuses = [*all_statuses(pod.status)]
+    statuses = all_statuses(pod.status)
     for each in statuses:
         ended = state_of(each, "terminated", last=True)
         at = parse_time(ended.get("finishedAt"))
         if at and at >= begin:
             yield f"container {each.get('name')} of Pod/{pod.name} ended with {ended_word(ended)} at {at:%H:%M}"
     started = [at for each in statuses if (at := parse_time(state_of(each, "running").get("startedAt")))]
-    yield from _became(pod, ("Ready",), begin, max(started, default=_born(pod.object)))
+    yield from _became(pod, ("Ready",), begin, max(started, default=_born(pod)))
 
 
 def _became(seen: ObservedObject, types: tuple[str, ...], begin: datetime, started: datetime | None) -> Iterator[str]:
@@ -114,8 +114,8 @@ def _became(seen: ObservedObject, types: tuple[str, ...], begin: datetime, start
             yield f"{seen.kind}/{seen.name} became {each['type']} at {at:%H:%M}"
 
 
-def _born(found: Json) -> datetime | None:
-    return parse_time((found.get("metadata") or {}).get("creationTimestamp"))
+def _born(found: ObservedObject) -> datetime | None:
+    return parse_time(found.metadata.get("creationTimestamp"))
 
 
 # --- is it changing ---------------------------------------------------------------------------------------------
@@ -130,29 +130,29 @@ def describe_settling(snapshot: Snapshot) -> str:
     if flags.issues or not flags.complete:
         return ""
     names = names_of(snapshot, pods)
-    warned = [event for event in snapshot.of_kind("Event") if counts_against(event.object, names, well_since(pods))]
-    if not all(_is_of_start(event.object, snapshot) for event in warned):
+    warned = [event for event in snapshot.of_kind("Event") if counts_against(event, names, well_since(pods))]
+    if not all(_is_of_start(event, snapshot) for event in warned):
         return ""
     concern = Concern(snapshot, pods)
     changing = (
         f"{seen.kind}/{seen.name}: {text}"
         for seen in snapshot.of_kind(*WORKLOADS)
-        if concern.holds(seen) and not is_told_above(seen, snapshot) and (text := _on_its_way(seen.object))
+        if concern.holds(seen) and not is_told_above(seen, snapshot) and (text := _on_its_way(seen))
     )
     return next(changing, "")
 
 
-def _on_its_way(workload: Json) -> str:
+def _on_its_way(workload: ObservedObject) -> str:
     """How far its controller has come with what was asked of it; empty where it is done, held, or did not look yet."""
-    metadata, status = workload.get("metadata") or {}, workload.get("status") or {}
-    wanted, ready = counted(workload)
+    status = workload.status
+    wanted, ready = counted(workload.object)
     new = int(status.get("updatedNumberScheduled") or status.get("updatedReplicas") or 0)
-    if workload.get("kind") == "ReplicaSet":
+    if workload.kind == "ReplicaSet":
         # All of its pods are of one revision.
         new = wanted
-    unseen = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
+    unseen = int(status.get("observedGeneration") or 0) < int(workload.metadata.get("generation") or 0)
     is_done = ready >= wanted and new >= wanted and int(status.get("replicas") or 0) <= wanted
-    if unseen or is_done or not wanted or _is_held(workload.get("spec") or {}):
+    if unseen or is_done or not wanted or _is_held(workload.spec):
         return ""
     return f"{new} of {wanted} pods are of the newest revision and {ready} are ready"
 
@@ -164,9 +164,9 @@ def _is_held(spec: Json) -> bool:
     return bool(spec.get("paused") or strategy.get("type") == "OnDelete" or partition)
 
 
-def _is_of_start(event: Json, snapshot: Snapshot) -> bool:
+def _is_of_start(event: ObservedObject, snapshot: Snapshot) -> bool:
     """A probe that was not answered yet by a container that never ended, or not any more by a pod that is gone."""
     kind, name = subject_of(event)
-    pod = next((pod.object for pod in snapshot.of_kind("Pod") if pod.name == name), {})
-    ended = (each.get("restartCount") for each in all_statuses(pod.get("status") or {}))
-    return (event.get("reason"), kind) == ("Unhealthy", "Pod") and not any(ended)
+    pod = next((pod for pod in snapshot.of_kind("Pod") if pod.name == name), None)
+    ended = (each.get("restartCount") for each in all_statuses(pod.status if pod else {}))
+    return (event.object.get("reason"), kind) == ("Unhealthy", "Pod") and not any(ended)

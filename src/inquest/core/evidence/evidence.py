@@ -111,6 +111,11 @@ class ObservedObject:
         return str(self.object.get("metadata", {}).get("namespace", ""))
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """Kind, namespace, name."""
+        return self.kind, self.namespace, self.name
+
+    @property
     def metadata(self) -> Json:
         return self.object.get("metadata") or {}
 
@@ -129,6 +134,11 @@ class ObservedObject:
     @property
     def status(self) -> Json:
         return self.object.get("status") or {}
+
+    @property
+    def data(self) -> Json:
+        """Of a ConfigMap."""
+        return self.object.get("data") or {}
 
     @cached_property
     def ref(self) -> TargetRef:

@@ -120,7 +120,7 @@ class Snapshot:
         return self._by_name.get((kind, namespace, name))
 
     def find(self, ref: TargetRef) -> ObservedObject | None:
-        return self.at(ref.kind, ref.namespace or "", ref.name)
+        return self.at(*ref.key)
 
     def proves_absent(self, ref: TargetRef) -> str:
         """The evidence by which this object does not exist; empty where nothing proves it."""
@@ -142,4 +142,4 @@ class Snapshot:
 
 
 def _is_same(one: TargetRef, other: TargetRef) -> bool:
-    return (one.kind, one.namespace or "", one.name) == (other.kind, other.namespace or "", other.name)
+    return one.key == other.key

@@ -13,7 +13,7 @@ from typing import Final
 
 from inquest.core.diagnosis.categories import CATEGORIES, SYMPTOMS
 from inquest.core.diagnosis.detectors.links import CALLS, IS_IN, RUNS_ON, WAITS_FOR, Links
-from inquest.core.diagnosis.detectors.workload_reading import Key, key_of
+from inquest.core.diagnosis.detectors.workloads import Key
 from inquest.core.evidence.evidence import Finding
 
 MIN_CERTAINTY: Final = 0.5
@@ -185,7 +185,7 @@ def _on_node(cause: Finding, symptom: Finding, where: Links) -> bool:
         return cause.object.kind == "Node"
     if symptom.facts.get("node") and symptom.object.kind != "Node":
         return symptom.facts["node"] == node[2]
-    if node in where.reach(where.home(symptom.object)) or key_of(symptom.object) == node:
+    if node in where.reach(where.home(symptom.object)) or symptom.object.key == node:
         return True
     says = _PLACE_TEXT.get(cause.category)
     return says is not None and symptom.category in _WAITING and says.search(_text_of(symptom)) is not None
@@ -194,7 +194,7 @@ def _on_node(cause: Finding, symptom: Finding, where: Links) -> bool:
 def _agent_of_node(cause: Finding, symptom: Finding, where: Links) -> bool:
     """A DaemonSet's pod fails on the node that the symptom is about."""
     is_agent = cause.object.kind != "Node" and symptom.object.kind == "Node"
-    return is_agent and node_of(cause) == key_of(symptom.object)
+    return is_agent and node_of(cause) == symptom.object.key
 
 
 def node_of(cause: Finding) -> Key | None:
@@ -234,7 +234,7 @@ def _nearer(cause: Finding, symptom: Finding, where: Links) -> bool:
 
 
 def _twin(cause: Finding, symptom: Finding, where: Links) -> bool:
-    alike = key_of(cause.object) == key_of(symptom.object) and cause.detector != symptom.detector
+    alike = cause.object.key == symptom.object.key and cause.detector != symptom.detector
     return alike and _same_container(cause, symptom, where) and cause.confidence >= symptom.confidence
 
 

@@ -11,13 +11,13 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import class_of, is_carrier, settings_named
-from inquest.core.cluster.relations import controller_of, routes_to
-from inquest.core.cluster.selectors import selector_selects
-from inquest.core.diagnosis.detectors.workload_reading import Key, key_of
+from inquest.core.cluster.relations import backends_of, controller_of, routes_to
+from inquest.core.cluster.selectors import selector_selects, value_at
+from inquest.core.diagnosis.detectors.workloads import Key, listed, pod_spec_of, template_labels
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -71,7 +71,7 @@ class Links:
 
     def home(self, ref: TargetRef) -> Key:
         """What stands for an object: the topmost owner that was read, else itself."""
-        key = key_of(ref)
+        key = ref.key
         return self.homes.get(key, key)
 
     def reach(self, start: Key) -> Mapping[Key, LinkedObject]:
@@ -102,7 +102,7 @@ def _walk(start: Key, needs: Mapping[Key, tuple[Need, ...]]) -> dict[Key, Linked
 def links(snapshot: Snapshot) -> Links:
     """The map of a snapshot, built once for a ranking."""
     homes = _homes(snapshot)
-    plan = _Plan(snapshot, homes, _services(snapshot), _labelled(snapshot, homes))
+    plan = _Plan(snapshot, homes, _labelled(snapshot, homes))
     needs: dict[Key, dict[Key, str]] = {}
     for seen in snapshot.objects:
         for start, (key, word) in _arrows(plan, seen):
@@ -116,7 +116,7 @@ def links(snapshot: Snapshot) -> Links:
 
 def _homes(snapshot: Snapshot) -> dict[Key, Key]:
     """Pods, ReplicaSets and Jobs by the topmost owner that is known; the workload need not have been read."""
-    owners = {_key(seen): owner for seen in snapshot.objects if (owner := _owner(seen))}
+    owners = {seen.key: owner for seen in snapshot.objects if (owner := _owner(seen))}
     return {key: _top(key, owners) for key in owners}
 
 
@@ -135,10 +135,6 @@ def _top(key: Key, owners: Mapping[Key, Key]) -> Key:
     return key
 
 
-def _key(seen: ObservedObject) -> Key:
-    return (seen.kind, seen.namespace, seen.name)
-
-
 # --- the arrows --------------------------------------------------------------------------------------------
 
 
@@ -146,8 +142,6 @@ def _key(seen: ObservedObject) -> Key:
 class _Plan:
     snapshot: Snapshot
     homes: Mapping[Key, Key]
-    services: frozenset[tuple[str, str]]
-    """Namespace and name."""
     labelled: tuple[tuple[str, Mapping[str, str], Key], ...]
     """Namespace, pod labels, home: of pods and of pod templates."""
 
@@ -161,47 +155,18 @@ class _Plan:
         )
 
 
-def _services(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
-    return frozenset((seen.namespace, seen.name) for seen in snapshot.of_kind("Service"))
-
-
 def _labelled(snapshot: Snapshot, homes: Mapping[Key, Key]) -> tuple[tuple[str, Mapping[str, str], Key], ...]:
     found = []
     for seen in snapshot.of_kind(*_WORKLOADS):
-        labels = _labels_of_pods(seen.object)
+        labels = template_labels(seen)
         if labels:
-            found.append((seen.namespace, labels, homes.get(_key(seen), _key(seen))))
+            found.append((seen.namespace, labels, homes.get(seen.key, seen.key)))
     return tuple(found)
-
-
-def _labels_of_pods(found: Json) -> Mapping[str, str]:
-    holder = found if found.get("kind") == "Pod" else _template(found)
-    return _at(holder, "metadata", "labels")
-
-
-def _template(found: Json) -> Json:
-    return _at(found, "spec", "template") or _at(found, "spec", "jobTemplate", "spec", "template")
-
-
-def pod_spec(found: Json) -> Json:
-    """The pod spec of a pod or of a workload's template; empty where there is none."""
-    return _at(found, "spec") if found.get("kind") == "Pod" else _at(_template(found), "spec")
-
-
-def _at(found: Any, *path: str) -> Json:
-    for word in path:
-        found = found.get(word) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
-
-
-def _items(found: Json, word: str) -> list[Json]:
-    listed = found.get(word)
-    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list | tuple) else []
 
 
 def _arrows(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, Need]]:
     """Start and need of every arrow that one object tells of."""
-    own = _key(seen)
+    own = seen.key
     if seen.kind == "ReplicaSet" and own in plan.homes:
         return  # an old revision does not say what the workload needs now
     for rule in _OUT.get(seen.kind, ()):
@@ -214,7 +179,7 @@ Rule = Callable[["_Plan", ObservedObject], Iterable[Need]]
 
 
 def _of_pod_spec(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
-    spec, namespace = pod_spec(seen.object), seen.namespace
+    spec, namespace = pod_spec_of(seen), seen.namespace
     if spec.get("nodeName"):
         yield ("Node", "", str(spec["nodeName"])), RUNS_ON
     yield ("ServiceAccount", namespace, str(spec.get("serviceAccountName") or "default")), "runs as"
@@ -230,21 +195,21 @@ def _of_pod_spec(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
 
 
 def _references(spec: Json) -> Iterator[tuple[str, str]]:
-    yield from (("Secret", str(each.get("name"))) for each in _items(spec, "imagePullSecrets"))
-    for volume in _items(spec, "volumes"):
-        for source in (volume, *_items(_at(volume, "projected"), "sources")):
+    yield from (("Secret", str(each.get("name"))) for each in listed(spec, "imagePullSecrets"))
+    for volume in listed(spec, "volumes"):
+        for source in (volume, *listed(value_at(volume, "projected"), "sources")):
             yield from _of_source(source)
-    for container in (*_items(spec, "initContainers"), *_items(spec, "containers")):
-        for each in _items(container, "envFrom"):
+    for container in (*listed(spec, "initContainers"), *listed(spec, "containers")):
+        for each in listed(container, "envFrom"):
             yield from _named(each, (("configMapRef", "ConfigMap"), ("secretRef", "Secret")))
-        for each in _items(container, "env"):
+        for each in listed(container, "env"):
             pairs = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))
-            yield from _named(_at(each, "valueFrom"), pairs)
+            yield from _named(value_at(each, "valueFrom"), pairs)
 
 
 def _of_source(source: Json) -> Iterator[tuple[str, str]]:
     yield from _named(source, (("configMap", "ConfigMap"),))
-    claim, secret = _at(source, "persistentVolumeClaim"), _at(source, "secret")
+    claim, secret = value_at(source, "persistentVolumeClaim"), value_at(source, "secret")
     if claim.get("claimName"):
         yield "PersistentVolumeClaim", str(claim["claimName"])
     if secret.get("secretName") or secret.get("name"):
@@ -253,16 +218,15 @@ def _of_source(source: Json) -> Iterator[tuple[str, str]]:
 
 def _named(found: Json, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     for word, kind in pairs:
-        if _at(found, word).get("name"):
-            yield kind, str(_at(found, word)["name"])
+        if value_at(found, word).get("name"):
+            yield kind, str(value_at(found, word)["name"])
 
 
 def _texts(spec: Json, *lists: str) -> Iterator[str]:
-    for container in (each for word in lists for each in _items(spec, word)):
-        yield from (str(each.get("value")) for each in _items(container, "env") if each.get("value"))
+    for container in (each for word in lists for each in listed(spec, word)):
+        yield from (str(each.get("value")) for each in listed(container, "env") if each.get("value"))
         for word in ("command", "args"):
-            listed = container.get(word)
-            yield from map(str, listed if isinstance(listed, list | tuple) else ())
+            yield from map(str, container.get(word) or ())
 
 
 def _awaited(plan: _Plan, spec: Json, namespace: str) -> Iterator[str]:
@@ -291,78 +255,71 @@ def _service_of(plan: _Plan, host: str, namespace: str) -> Key | None:
     name, _, rest = host.partition(".")
     where = rest.partition(".")[0] or namespace
     is_local = rest == "" or "." not in rest or rest.partition(".")[2].partition(".")[0] == "svc"
-    return ("Service", where, name) if is_local and (where, name) in plan.services else None
+    return ("Service", where, name) if is_local and plan.snapshot.at("Service", where, name) else None
 
 
 def _of_config_map(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
-    for text in _at(seen.object, "data").values():
+    for text in seen.data.values():
         yield from _called(plan, str(text), seen.namespace)
 
 
 def _of_service(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
-    spec = _at(seen.object, "spec")
-    selector = _at(spec, "selector")
-    for home in plan.selected(seen.namespace, {"matchLabels": selector}):
+    for home in plan.selected(seen.namespace, {"matchLabels": value_at(seen.spec, "selector")}):
         yield home, "routes to"
-    if spec.get("externalName"):
-        yield from _called(plan, f"//{spec['externalName']}", seen.namespace)
+    if seen.spec.get("externalName"):
+        yield from _called(plan, f"//{seen.spec['externalName']}", seen.namespace)
 
 
 def _of_ingress(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
-    spec = _at(seen.object, "spec")
-    paths = [path for rule in _items(spec, "rules") for path in _items(_at(rule, "http"), "paths")]
-    for backend in (_at(spec, "defaultBackend"), *(_at(path, "backend") for path in paths)):
-        if _at(backend, "service").get("name"):
-            yield ("Service", seen.namespace, str(_at(backend, "service")["name"])), "routes to"
-    for entry in _items(spec, "tls"):
+    for name in backends_of(seen.object):
+        yield ("Service", seen.namespace, name), "routes to"
+    for entry in listed(seen.spec, "tls"):
         if entry.get("secretName"):
             yield ("Secret", seen.namespace, str(entry["secretName"])), "reads"
-    if spec.get("ingressClassName"):
-        yield ("IngressClass", "", str(spec["ingressClassName"])), "is of"
+    if seen.spec.get("ingressClassName"):
+        yield ("IngressClass", "", str(seen.spec["ingressClassName"])), "is of"
 
 
 def _of_class(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     """The controller of a class, which loads what all Ingresses of it say."""
     for pod in plan.snapshot.of_kind("Pod"):
         if is_carrier(pod.object, seen.object):
-            yield plan.homes.get(_key(pod), _key(pod)), "is served by"
+            yield plan.homes.get(pod.key, pod.key), "is served by"
     for other in plan.snapshot.of_kind("Ingress"):
         # Of another namespace only those are read of which the controller complains.
         is_elsewhere = other.namespace != plan.snapshot.target.namespace
         if is_elsewhere and class_of(other.object, (seen.object,)) == seen.name:
-            yield _key(other), "loads"
+            yield other.key, "loads"
 
 
 def _of_claim(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
-    spec = _at(seen.object, "spec")
-    if spec.get("volumeName"):
-        yield ("PersistentVolume", "", str(spec["volumeName"])), "is bound to"
-    if spec.get("storageClassName"):
-        yield ("StorageClass", "", str(spec["storageClassName"])), "is of"
+    if seen.spec.get("volumeName"):
+        yield ("PersistentVolume", "", str(seen.spec["volumeName"])), "is bound to"
+    if seen.spec.get("storageClassName"):
+        yield ("StorageClass", "", str(seen.spec["storageClassName"])), "is of"
 
 
 def _of_managed(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     """The GitOps object that brings a workload."""
-    metadata = _at(seen.object, "metadata")
-    labels = {**_at(metadata, "annotations"), **_at(metadata, "labels")}
+    labels = {**seen.annotations, **seen.labels}
     brought = str(labels.get(_ARGO) or str(labels.get(_ARGO_TRACKING) or "").partition(":")[0])
     for each in plan.snapshot.of_kind("Application") if brought else ():
         if brought in (each.name, f"{each.namespace}_{each.name}"):
-            yield _key(each), "comes from"
+            yield each.key, "comes from"
     for kind, domain in _FLUX:
         if labels.get(f"{domain}/name"):
             yield (kind, str(labels.get(f"{domain}/namespace") or ""), str(labels[f"{domain}/name"])), "comes from"
 
 
 def _of_issued(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
-    issuer = _at(seen.object, "spec", "issuerRef")
+    issuer = value_at(seen.spec, "issuerRef")
     if issuer.get("name"):
         kind = str(issuer.get("kind") or "Issuer")
         yield (kind, "" if kind == "ClusterIssuer" else seen.namespace, str(issuer["name"])), "is issued by"
 
 
 def _of_binding(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
-    role = _at(seen.object, "roleRef")
+    role = value_at(seen.object, "roleRef")
     if role.get("name"):
         kind = str(role.get("kind"))
         yield (kind, seen.namespace if kind == "Role" else "", str(role["name"])), "grants"
@@ -374,15 +331,13 @@ def _of_node(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
 
 def _of_scaler(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     """Resource metrics come through the API that a metrics server adds to the cluster."""
-    if any(
-        each.get("type") in ("Resource", "ContainerResource") for each in _items(_at(seen.object, "spec"), "metrics")
-    ):
+    if any(each.get("type") in ("Resource", "ContainerResource") for each in listed(seen.spec, "metrics")):
         yield ("APIService", "", METRICS_API), "asks"
 
 
 def _of_api(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
     """The Service behind an aggregated API, and the Deployment of its name, since the Service is seldom read."""
-    service = _at(seen.object, "spec", "service")
+    service = value_at(seen.spec, "service")
     if service.get("name"):
         for kind in ("Service", "Deployment"):
             yield (kind, str(service.get("namespace") or ""), str(service["name"])), "is served by"
@@ -395,7 +350,7 @@ Back = Callable[["_Plan", ObservedObject], Iterable[tuple[Key, str]]]
 
 def _selecting(word: str, *path: str) -> Back:
     def rule(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
-        selector = _at(seen.object, "spec", *path)
+        selector = value_at(seen.spec, *path)
         everything = {home for where, _, home in plan.labelled if where == seen.namespace}
         chosen = everything if not selector else plan.selected(seen.namespace, selector)
         yield from ((home, word) for home in sorted(chosen))
@@ -404,7 +359,7 @@ def _selecting(word: str, *path: str) -> Back:
 
 
 def _scaled(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
-    ref = _at(seen.object, "spec", "scaleTargetRef")
+    ref = value_at(seen.spec, "scaleTargetRef")
     if ref.get("name"):
         yield (str(ref.get("kind")), seen.namespace, str(ref["name"])), "is scaled by"
 
@@ -414,21 +369,20 @@ def _of_namespace(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]
 
 
 def _of_subjects(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
-    for subject in _items(seen.object, "subjects"):
+    for subject in listed(seen.object, "subjects"):
         if subject.get("kind") == "ServiceAccount":
             where = str(subject.get("namespace") or seen.namespace)
             yield ("ServiceAccount", where, str(subject.get("name"))), "is bound by"
 
 
 def _of_certificate(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
-    secret = _at(seen.object, "spec").get("secretName")
-    if secret:
-        yield ("Secret", seen.namespace, str(secret)), "is filled by"
+    if seen.spec.get("secretName"):
+        yield ("Secret", seen.namespace, str(seen.spec["secretName"])), "is filled by"
 
 
 def _of_volume(plan: _Plan, seen: ObservedObject) -> Iterator[tuple[Key, str]]:
     """The claim that it is kept for, whether or not that one has it by now."""
-    reference = _at(seen.object, "spec", "claimRef")
+    reference = value_at(seen.spec, "claimRef")
     if reference.get("name"):
         yield ("PersistentVolumeClaim", str(reference.get("namespace") or ""), str(reference["name"])), "is named by"
 

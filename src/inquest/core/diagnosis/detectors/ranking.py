@@ -20,7 +20,7 @@ from inquest.core.cluster.relations import hosts_of
 from inquest.core.diagnosis.categories import SYMPTOMS
 from inquest.core.diagnosis.detectors.causality import CLUSTER, CRASHES, FINE, NODE, explains, node_of
 from inquest.core.diagnosis.detectors.links import LinkedObject, Links, links
-from inquest.core.diagnosis.detectors.workload_reading import WORKLOADS, Key, key_of
+from inquest.core.diagnosis.detectors.workloads import WORKLOADS, Key
 from inquest.core.evidence.evidence import Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -149,7 +149,7 @@ class Ranking:
 
     def _is_named(self, ref: TargetRef) -> bool:
         """Whether the Signal's words name an object beside the target, or a host that it serves."""
-        names, words = {ref.name, *self._hosts(key_of(ref))}, self.snapshot.about_names
+        names, words = {ref.name, *self._hosts(ref.key)}, self.snapshot.about_names
         is_beside = ref.namespace == self.snapshot.root.namespace and not self.snapshot.proves_absent(
             self.snapshot.target
         )
@@ -236,7 +236,7 @@ class Ranking:
 
     def _about(self, seen: ObservedObject) -> Key:
         if seen.kind != "Event":
-            key = (seen.kind, seen.namespace, seen.name)
+            key = seen.key
         else:
             about = involved_object(seen.object)
             key = (str(about.get("kind")), str(about.get("namespace") or ""), str(about.get("name")))
@@ -335,7 +335,7 @@ def _distinct(found: Iterable[Finding]) -> list[Finding]:
     """What two detectors say alike is said once, in the surer one's words."""
     best: dict[tuple[str, Key, str, str], Finding] = {}
     for finding in sorted(found, key=lambda each: -each.confidence):
-        key = (finding.category, key_of(finding.object), finding.field, finding.facts.get("container", ""))
+        key = (finding.category, finding.object.key, finding.field, finding.facts.get("container", ""))
         best.setdefault(key, finding)
     return list(best.values())[:MAX_COMPARED]
 

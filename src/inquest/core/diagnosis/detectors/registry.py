@@ -1,7 +1,7 @@
 """What code concludes from a snapshot without a model: one file for each detector, a table, a ranking.
 
 A detector is a pure function `(Snapshot) -> Iterable[Finding]`. To add one: write its file, its tables of true and
-false cases, and its row in `DETECTORS`. Its quotes must stand in the evidence that they cite (`reading.cited` sees to
+false cases, and its row in `DETECTORS`. Its quotes must stand in the evidence that they cite (`citations.cited` sees to
 that), and its category stands in `core/diagnosis/categories.py`.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.reading import possible, rollout_facts
+from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
 from inquest.core.diagnosis.detectors.startup.probes import probes
 from inquest.core.evidence.snapshot import Snapshot
 from tests.unit.core.diagnosis.detectors.support import snapshot_of

@@ -10,20 +10,13 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import Container, every_container, logs_of
+from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.logs.causes import cause_of_end, cause_while_running, summary_of
 from inquest.core.diagnosis.detectors.logs.view import LogCause, view_of
-from inquest.core.diagnosis.detectors.reading import (
-    Container,
-    cited,
-    culprit,
-    every_container,
-    is_going,
-    limited,
-    logs_of,
-    possible,
-    rollout_facts,
-    strongest,
-)
+from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
+from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
 from inquest.core.evidence.evidence import Finding
 from inquest.core.evidence.snapshot import LogTail, Snapshot, TextSeen
 
@@ -46,7 +39,7 @@ _TEXT: Final = 0.1
 
 def application_log(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each running container whose log tells of trouble."""
-    return strongest(_findings(snapshot))
+    return one_per_container(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -87,7 +80,7 @@ def _serving(snapshot: Snapshot, container: Container, log: LogTail) -> LogCause
 
 
 def _finding(snapshot: Snapshot, container: Container, found: LogCause, loss: float, doing: str) -> Finding:
-    ref = culprit(snapshot, container.pod)
+    ref = workload_of(snapshot, container.pod)
     facts = {**rollout_facts(snapshot, ref), "container": container.name, "pod": container.pod.name, **found.facts}
     return Finding(
         detector=NAME,
@@ -113,7 +106,7 @@ def _waiting(snapshot: Snapshot, container: Container, log: LogTail | None) -> F
     found = cause_of_end(view_of(snapshot, container, log)) if log else None
     if found is not None and found.kind not in _OWN_WORDS:
         return _finding(snapshot, container, found, 0.0, "waits")
-    ref, line = culprit(snapshot, container.pod), log.last_line.strip() if log else ""
+    ref, line = workload_of(snapshot, container.pod), log.last_line.strip() if log else ""
     started = container.started
     since = f" since {started:%Y-%m-%dT%H:%M:%SZ}" if started else ""
     said = f": {line}" if line else ""
@@ -166,7 +159,7 @@ def _named_in(snapshot: Snapshot, title: str) -> Container | None:
 
 
 def _names(snapshot: Snapshot, container: Container) -> tuple[str, str]:
-    return container.pod.name, culprit(snapshot, container.pod).name
+    return container.pod.name, workload_of(snapshot, container.pod).name
 
 
 def _is_in(name: str, title: str) -> bool:

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.diagnosis.detectors.citations import cited
+from inquest.core.diagnosis.detectors.containers import container_field, containers_of, pod_field
 from inquest.core.diagnosis.detectors.logs.peers import without_token
 from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, external, held, holder
 from inquest.core.diagnosis.detectors.logs.words import LogFinding
 from inquest.core.diagnosis.detectors.network.callee import Callee, callee, nearest_service, workload_named
 from inquest.core.diagnosis.detectors.platform.bindings import BoundSetting, place_of
-from inquest.core.diagnosis.detectors.reading import cited, container_field, containers_of, pod_field
 from inquest.core.evidence.evidence import ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import containers_of, pod_field
 from inquest.core.diagnosis.detectors.logs.calls import dns, refused
 from inquest.core.diagnosis.detectors.logs.peers import (
     advertised,
@@ -43,7 +45,7 @@ from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, comman
 from inquest.core.diagnosis.detectors.logs.words import RANKS, LogFinding, frame_in, lines_of, said_in, telling_line
 from inquest.core.diagnosis.detectors.network.callee import is_database
 from inquest.core.diagnosis.detectors.platform.bindings import BoundSetting, place_of, variable
-from inquest.core.diagnosis.detectors.reading import cited, containers_of, culprit, limited, pod_field
+from inquest.core.diagnosis.detectors.workloads import node_of, workload_of
 from inquest.core.evidence.evidence import ObservedObject
 
 NEAR_END: Final = 100
@@ -315,8 +317,8 @@ def _is_on_node(pod: ObservedObject) -> bool:
 def _taken_on_node(view: LogView, port: str, said: LogFinding) -> LogCause:
     """The ports of the node are everybody's: a pod that says that it has this one, or somebody who does not say so."""
     holder = _holder_on_node(view, port)
-    whose = culprit(view.snapshot, holder).display if holder else ""
-    node = str(view.container.pod.spec.get("nodeName") or "")
+    whose = workload_of(view.snapshot, holder).display if holder else ""
+    node = node_of(view.container.pod)
     return LogCause(
         "PortConflict",
         view.ref,
@@ -336,10 +338,10 @@ def _taken_on_node(view: LogView, port: str, said: LogFinding) -> LogCause:
 
 
 def _holder_on_node(view: LogView, port: str) -> ObservedObject | None:
-    node = view.container.pod.spec.get("nodeName")
+    node = node_of(view.container.pod)
     for pod in view.snapshot.of_kind("Pod") if node and port else ():
-        same = pod.spec.get("nodeName") == node
-        if same and culprit(view.snapshot, pod) != view.ref and port in _ports_on_node(pod):
+        same = node_of(pod) == node
+        if same and workload_of(view.snapshot, pod) != view.ref and port in _ports_on_node(pod):
             return pod
     return None
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.relations import config_maps_of
+from inquest.core.diagnosis.detectors.citations import cited
+from inquest.core.diagnosis.detectors.containers import containers_of, pod_field
 from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, external, held, holder
 from inquest.core.diagnosis.detectors.logs.words import LogFinding
 from inquest.core.diagnosis.detectors.network.callee import (
@@ -26,8 +30,9 @@ from inquest.core.diagnosis.detectors.platform.bindings import (
     secret_of,
     secret_variable,
 )
-from inquest.core.diagnosis.detectors.reading import cited, containers_of, pod_field, settings_of
+from inquest.core.diagnosis.detectors.workloads import container_specs
 from inquest.core.evidence.evidence import ObservedObject
+from inquest.core.evidence.snapshot import Snapshot
 
 
 def _database(view: LogView, said: LogFinding, kinds: tuple[str, ...] = DATABASES) -> Callee | None:
@@ -39,7 +44,7 @@ def _database(view: LogView, said: LogFinding, kinds: tuple[str, ...] = DATABASE
     called = callee(view.snapshot, host, pod.namespace) if host else None
     if called and (called.workload or (not called.in_cluster and not called.local)):
         return called
-    return database_called(view.snapshot, list(settings_of(view.snapshot, pod)), pod.namespace, kinds)
+    return database_called(view.snapshot, list(_settings_of(view.snapshot, pod)), pod.namespace, kinds)
 
 
 def _database_ref(view: LogView, called: Callee | None) -> TargetRef:
@@ -160,12 +165,22 @@ def _names(view: LogView, workload: ObservedObject, called: Callee) -> bool:
     return any(each.host.partition(".")[0] == service for each in addresses_of(view.snapshot, workload))
 
 
+def _settings_of(snapshot: Snapshot, pod: ObservedObject) -> Iterator[str]:
+    """Values of environment, arguments and ConfigMaps that a pod takes."""
+    for _, container in container_specs(pod):
+        yield from (str(each) for word in ("command", "args") for each in container.get(word) or ())
+        yield from (str(each["value"]) for each in container.get("env") or () if each.get("value"))
+    for name in config_maps_of(pod.object):
+        found = snapshot.at("ConfigMap", pod.namespace, name)
+        yield from map(str, found.data.values() if found else ())
+
+
 def advertised(view: LogView, said: LogFinding) -> LogCause | None:
     """A broker that answered, and told the client to come to an address of which the client's settings know nothing."""
     host = said.named.get("host", "")
     own = place_of(view.snapshot, view.container, host)
     called = database_called(
-        view.snapshot, list(settings_of(view.snapshot, view.container.pod)), view.container.pod.namespace, _KAFKA
+        view.snapshot, list(_settings_of(view.snapshot, view.container.pod)), view.container.pod.namespace, _KAFKA
     )
     if own is not None or called is None or called.workload is None:
         return None

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import pod_field
 from inquest.core.diagnosis.detectors.logs.peers import TOKEN_PLACE, without_token
 from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, held, path_of
 from inquest.core.diagnosis.detectors.logs.words import LogFinding
@@ -23,7 +25,6 @@ from inquest.core.diagnosis.detectors.platform.bindings import (
     variable,
     volume_field,
 )
-from inquest.core.diagnosis.detectors.reading import cited, config_map, limited, pod_field
 
 
 def disk_full(view: LogView, said: LogFinding) -> LogCause:
@@ -168,8 +169,10 @@ def behind_file(view: LogView, path: str) -> LogCause | None:
     source = file_source(view.container, path)
     if source is None:
         return None
-    found = config_map(view.snapshot, source.name, view.container.pod.namespace) if source.kind == "ConfigMap" else None
-    data = (found.object.get("data") or {}) if found else {}
+    found = (
+        view.snapshot.at("ConfigMap", view.container.pod.namespace, source.name) if source.kind == "ConfigMap" else None
+    )
+    data = found.data if found else {}
     if found is not None and source.key in data:
         return None
     ref = TargetRef(
@@ -266,7 +269,7 @@ _SPEAKS_OF_FILE: Final = re.compile(r"config|yaml|json|toml|\.conf\b|\.ini\b|pro
 
 def _config_file(view: LogView, path: str) -> BoundSetting | None:
     source = file_source(view.container, path)
-    found = config_map(view.snapshot, source.name, view.container.pod.namespace) if source else None
+    found = view.snapshot.at("ConfigMap", view.container.pod.namespace, source.name) if source else None
     if source is None or source.kind != "ConfigMap":
         return None
     if found is None:
@@ -286,8 +289,8 @@ def _only_config_map(view: LogView) -> BoundSetting | None:
     names = {each.name for each in mounts if each and each.kind == "ConfigMap"}
     if len(names) != 1:
         return None
-    found = config_map(view.snapshot, names.pop(), view.container.pod.namespace)
-    keys = list(found.object.get("data") or {}) if found else []
+    found = view.snapshot.at("ConfigMap", view.container.pod.namespace, names.pop())
+    keys = list(found.data) if found else []
     return key_place(view.snapshot, found, str(keys[0]), str(keys[0])) if found and len(keys) == 1 else None
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
 from inquest.api.refs import TargetRef
+from inquest.core.diagnosis.detectors.containers import Container, container_field
 from inquest.core.diagnosis.detectors.logs.words import LogFinding
 from inquest.core.diagnosis.detectors.network.callee import EXTERNAL, Callee
 from inquest.core.diagnosis.detectors.platform.bindings import BoundSetting, place_of
-from inquest.core.diagnosis.detectors.reading import Container, container_field, culprit
+from inquest.core.diagnosis.detectors.workloads import workload_of
 from inquest.core.evidence.evidence import Citation
 from inquest.core.evidence.snapshot import LogTail, Snapshot, TextSeen
 
@@ -51,7 +52,7 @@ class LogCause:
 
 def view_of(snapshot: Snapshot, container: Container, log: LogTail | TextSeen) -> LogView:
     """What a log of this container is read with."""
-    return LogView(snapshot, container, log, culprit(snapshot, container.pod))
+    return LogView(snapshot, container, log, workload_of(snapshot, container.pod))
 
 
 def command_of(container: Container) -> str:

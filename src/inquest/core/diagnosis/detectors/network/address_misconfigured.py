@@ -11,35 +11,30 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.diagnosis.detectors.citations import MAX_VALUE, cite, cite_entry, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     RESOLVING,
     NamedAddress,
     addresses,
     callee,
     complaint,
-    find_service,
     known_namespaces,
     names_of,
     port_path,
+    service_at,
     service_named,
     service_ports,
     workload_logs,
     workloads_behind,
 )
 from inquest.core.diagnosis.detectors.network.service_selector import is_slip
-from inquest.core.diagnosis.detectors.reading import MAX_VALUE, cited, limited
-from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_entry,
+from inquest.core.diagnosis.detectors.revisions import roll_back, way_back
+from inquest.core.diagnosis.detectors.workloads import (
     container_specs,
-    distinct,
     is_short,
-    key_of,
     listed,
-    named_quote,
     proof_of_absence,
-    quoted,
     ref_to,
     workloads,
 )
@@ -51,7 +46,7 @@ NAME: Final = "address_misconfigured"
 
 def address_misconfigured(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each field that names a Service or a port of it that does not exist."""
-    return distinct([*_callers(snapshot), *_external_names(snapshot), *_governing(snapshot)])
+    return one_per_field([*_callers(snapshot), *_external_names(snapshot), *_governing(snapshot)])
 
 
 def _callers(snapshot: Snapshot) -> Iterator[Finding]:
@@ -67,7 +62,7 @@ def _callers(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _unknown_name(snapshot: Snapshot, address: NamedAddress) -> Finding | None:
     place = service_named(snapshot, address.host, address.caller.namespace)
-    if place is None or find_service(snapshot, *place):
+    if place is None or service_at(snapshot, place):
         return None
     proof = proof_of_absence(snapshot, "Service", *place)
     meant = _meant(snapshot, address, *place)
@@ -216,8 +211,8 @@ def _unknown_port(snapshot: Snapshot, address: NamedAddress, known: list[NamedAd
         return _behind_headless(snapshot, service, address)
     if not offered or address.port in offered:
         return None
-    alike = {key_of(each.caller_ref) for each in known if _calls_same(snapshot, each, service, address.port)}
-    rightly = {key_of(each.caller_ref) for each in known if callee(snapshot, each) == service and each.port in offered}
+    alike = {each.caller_ref.key for each in known if _calls_same(snapshot, each, service, address.port)}
+    rightly = {each.caller_ref.key for each in known if callee(snapshot, each) == service and each.port in offered}
     if not rightly and (len(alike) > 1 or _is_moved(service, address.port)):
         return _service_finding(snapshot, service, address, offered, len(alike))
     return _port_finding(snapshot, service, address, offered, rightly=bool(rightly))
@@ -343,9 +338,9 @@ def _wrong_external(snapshot: Snapshot, service: ObservedObject, name: str) -> t
         return "that is an address, and only names can stand there", 0.85, ""
     place = service_named(snapshot, name, service.namespace) if ".svc" in name else None
     proof = proof_of_absence(snapshot, "Service", *place) if place else ""
-    if place and not find_service(snapshot, *place) and (proof or place[1] in known_namespaces(snapshot)):
+    if place and not service_at(snapshot, place) and (proof or place[1] in known_namespaces(snapshot)):
         return (f"there is no Service {place[0]} in {place[1]}", 0.93, proof) if proof else ("", 0.0, "")
-    callers = {key_of(each.caller_ref): each for each in addresses(snapshot) if callee(snapshot, each) == service}
+    callers = {each.caller_ref.key: each for each in addresses(snapshot) if callee(snapshot, each) == service}
     for each in callers.values():
         if complaint(snapshot, each.caller_ref, (name, service.name)):
             return "its callers cannot reach that", 0.8, ""
@@ -396,7 +391,7 @@ def _is_pod_name(address: NamedAddress, found: ObservedObject) -> bool:
 
 def _governed(snapshot: Snapshot, found: ObservedObject, name: str, address: NamedAddress) -> Iterator[Finding]:
     proof = proof_of_absence(snapshot, "Service", name, found.namespace)
-    service = find_service(snapshot, name, found.namespace)
+    service = snapshot.at("Service", found.namespace, name)
     wanted = address.host.split(".")[1]
     if service is not None and wanted == name:
         return

@@ -14,8 +14,8 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import selector_selects
-from inquest.core.diagnosis.detectors.reading import behind, containers_of, culprit
-from inquest.core.diagnosis.detectors.workload_reading import is_ready
+from inquest.core.diagnosis.detectors.containers import containers_of
+from inquest.core.diagnosis.detectors.workloads import is_ready, selected_pods, workload_of
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -89,7 +89,7 @@ def _by_address(snapshot: Snapshot, address: str) -> Callee:
             return _of_service(snapshot, address, service)
     for pod in snapshot.of_kind("Pod"):
         if pod.status.get("podIP") == address:
-            return Callee(address, workload=culprit(snapshot, pod), pods=(pod,), in_cluster=True)
+            return Callee(address, workload=workload_of(snapshot, pod), pods=(pod,), in_cluster=True)
     for node in snapshot.of_kind("Node"):
         addresses = node.status.get("addresses") or ()
         if any(each.get("address") == address for each in addresses):
@@ -132,8 +132,8 @@ def _readings(host: str, namespace: str) -> list[tuple[str, str]]:
 
 
 def _of_service(snapshot: Snapshot, host: str, service: ObservedObject) -> Callee:
-    pods = tuple(behind(snapshot, service))
-    workload = culprit(snapshot, pods[0]) if pods else _selected(snapshot, service)
+    pods = tuple(selected_pods(snapshot, service))
+    workload = workload_of(snapshot, pods[0]) if pods else _selected(snapshot, service)
     return Callee(
         host,
         service=service,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from inquest.core.diagnosis.detectors.citations import cite, quoted
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     SYSTEM,
     BrokenComponent,
@@ -15,8 +16,7 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     owner_of,
     platform_finding,
 )
-from inquest.core.diagnosis.detectors.reading import is_going
-from inquest.core.diagnosis.detectors.workload_reading import cite, quoted, ref_to, wanted_replicas
+from inquest.core.diagnosis.detectors.workloads import is_going, ref_to, wanted_replicas
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -69,7 +69,7 @@ def _config(snapshot: Snapshot) -> ObservedObject | None:
 
 
 def _corefile(config: ObservedObject | None) -> str:
-    return str((config.object.get("data") or {}).get("Corefile") or "")[:20_000] if config else ""
+    return str(config.data.get("Corefile") or "")[:20_000] if config else ""
 
 
 # --- it does not run ---------------------------------------------------------------------------------------------

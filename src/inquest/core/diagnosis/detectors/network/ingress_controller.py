@@ -12,8 +12,8 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import carrier_logs, complained_words, holds_word, settings_named
-from inquest.core.diagnosis.detectors.reading import cited, culprit, limited
-from inquest.core.diagnosis.detectors.workload_reading import cite, named_quote, quoted
+from inquest.core.diagnosis.detectors.citations import cite, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.workloads import workload_of
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -54,7 +54,7 @@ def _reload_refused(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> It
         yield _finding(ingress.ref, field, value, f"it keeps the controller from loading: {said}", 0.9, quotes)
     else:
         quotes = (*cite(snapshot, pod, named_quote(pod)), *told)
-        owner = culprit(snapshot, pod)
+        owner = workload_of(snapshot, pod)
         yield _finding(owner, "log", said, f"it cannot load its configuration: {said}", 0.8, quotes)
 
 
@@ -95,7 +95,7 @@ def _no_header(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> Iterato
     told = cited(snapshot, log.evidence, headless[-1].strip())
     asking = next((found for found in _settings(snapshot, pod) if _asks(found)), None)
     seen, field, value = (asking, "data[use-proxy-protocol]", "true") if asking else (pod, "log", headless[-1].strip())
-    ref = asking.ref if asking else culprit(snapshot, pod)
+    ref = asking.ref if asking else workload_of(snapshot, pod)
     quotes = cite(snapshot, seen, quoted("use-proxy-protocol", "true") if asking else "", named_quote(seen))
     yield Finding(
         detector=NAME,
@@ -120,4 +120,4 @@ def _settings(snapshot: Snapshot, pod: ObservedObject) -> Iterator[ObservedObjec
 
 
 def _asks(settings: ObservedObject) -> bool:
-    return str((settings.object.get("data") or {}).get("use-proxy-protocol")).lower() == "true"
+    return str(settings.data.get("use-proxy-protocol")).lower() == "true"

@@ -15,23 +15,12 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import carrier_logs
 from inquest.core.cluster.objects import condition_of
-from inquest.core.diagnosis.detectors.network.network_reading import find_service, service_ports
+from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cite_event, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.events import events_on, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
+from inquest.core.diagnosis.detectors.network.network_reading import service_ports
 from inquest.core.diagnosis.detectors.network.service_selector import is_slip
-from inquest.core.diagnosis.detectors.reading import cited, limited
-from inquest.core.diagnosis.detectors.workload_reading import (
-    age_seconds,
-    cite,
-    cite_entry,
-    cite_event,
-    distinct,
-    events_on,
-    listed,
-    message_of,
-    named_quote,
-    proof_of_absence,
-    quoted,
-    ref_to,
-)
+from inquest.core.diagnosis.detectors.workloads import age_seconds, listed, proof_of_absence, ref_to
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -58,7 +47,7 @@ class RouteFault:
 
 def ingress_misconfigured(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each field of a route that leads nowhere."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -118,7 +107,7 @@ def backends(ingress: ObservedObject) -> Iterator[tuple[str, Json]]:
 def _backend_faults(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[RouteFault]:
     for field, backend in backends(ingress):
         name, port = str(backend.get("name") or ""), backend.get("port") or {}
-        service = find_service(snapshot, name, ingress.namespace)
+        service = snapshot.at("Service", ingress.namespace, name)
         if service is None:
             yield from _no_service(snapshot, ingress, f"{field}.name", name)
         else:
@@ -257,7 +246,7 @@ def _route_backends(snapshot: Snapshot, route: ObservedObject) -> Iterator[Route
             if backend.get("kind", "Service") != "Service" or backend.get("namespace") not in (None, route.namespace):
                 continue
             field, name = f"spec.rules[{number}].backendRefs[{place}]", str(backend.get("name") or "")
-            service = find_service(snapshot, name, route.namespace)
+            service = snapshot.at("Service", route.namespace, name)
             if service is None:
                 yield from _no_service(snapshot, route, f"{field}.name", name)
             elif backend.get("port") not in [None, *(each.get("port") for each in service_ports(service))]:
@@ -309,7 +298,7 @@ def _destination(snapshot: Snapshot, route: ObservedObject, field: str, target: 
     parts = str(target.get("host") or "").split(".")
     if len(parts) == 1 or parts[2:3] == ["svc"]:
         namespace = parts[1] if len(parts) > 1 else route.namespace
-        service = find_service(snapshot, parts[0], namespace)
+        service = snapshot.at("Service", namespace, parts[0])
         number = (target.get("port") or {}).get("number")
         proof = proof_of_absence(snapshot, "Service", parts[0], namespace) if parts[0] and service is None else ""
         if proof:

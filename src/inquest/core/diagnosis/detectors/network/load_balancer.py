@@ -9,16 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from inquest.core.diagnosis.detectors.reading import cited, is_going
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    distinct,
-    events_on,
-    is_target,
-    message_of,
-    named_quote,
-    quoted,
-)
+from inquest.core.diagnosis.detectors.citations import cite, cited, named_quote, quoted
+from inquest.core.diagnosis.detectors.events import events_on, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
+from inquest.core.diagnosis.detectors.workloads import is_going, is_target
 from inquest.core.diagnosis.health import lacks_address
 from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -38,7 +32,7 @@ _FIELDS: Final = (
 
 def load_balancer(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each Service that waits for its address."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:

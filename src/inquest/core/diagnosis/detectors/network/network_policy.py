@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.relations import backends_of
+from inquest.core.diagnosis.detectors.citations import cite, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     ANSWERED,
     REACHING,
@@ -20,7 +23,6 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
     NamedAddress,
     addresses_of,
     any_complaint,
-    backend_names,
     callee,
     calls_in_logs,
     complaint,
@@ -50,15 +52,10 @@ from inquest.core.diagnosis.detectors.network.policy_reading import (
     rules,
 )
 from inquest.core.diagnosis.detectors.network.service_selector import is_slip
-from inquest.core.diagnosis.detectors.reading import cited, limited
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    distinct,
+from inquest.core.diagnosis.detectors.workloads import (
     is_short,
     listed,
-    named_quote,
     pods_of,
-    quoted,
     template_labels,
     wanted_replicas,
     workloads,
@@ -104,7 +101,7 @@ def network_policy(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each policy that keeps a call away which somebody needs."""
     if not snapshot.of_kind("NetworkPolicy"):
         return []
-    return distinct([*_blocked_calls(snapshot), *_unreachable(snapshot)])
+    return one_per_field([*_blocked_calls(snapshot), *_unreachable(snapshot)])
 
 
 def _blocked_calls(snapshot: Snapshot) -> Iterator[Finding]:
@@ -374,7 +371,7 @@ def _said(snapshot: Snapshot, line: Line) -> tuple[Citation, ...]:
 
 def _unreachable(snapshot: Snapshot) -> Iterator[Finding]:
     """Served to the outside, or the very thing the Signal is about, and no rule lets anybody in."""
-    routed = {(each.namespace, name) for each in snapshot.of_kind("Ingress") for name in backend_names(each)}
+    routed = {(each.namespace, name) for each in snapshot.of_kind("Ingress") for name in backends_of(each.object)}
     for workload in workloads(snapshot):
         policies = isolating(snapshot, workload, INGRESS)
         services = services_of(snapshot, workload) if policies else []

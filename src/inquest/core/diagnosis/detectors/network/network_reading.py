@@ -8,22 +8,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.workload_reading import (
+from inquest.core.cluster.relations import backends_of
+from inquest.core.diagnosis.detectors.containers import template_field
+from inquest.core.diagnosis.detectors.workloads import (
     Key,
     container_specs,
-    key_of,
+    is_live,
     listed,
-    live_pods,
     pod_spec_of,
     pods_of,
     reached,
     remembered,
-    template_field,
+    selected_pods,
     template_labels,
     wanted_replicas,
     workload_of,
     workloads,
 )
+from inquest.core.diagnosis.health import slices_of
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -99,13 +101,13 @@ def addresses(snapshot: Snapshot) -> list[NamedAddress]:
 
 def addresses_of(snapshot: Snapshot, workload: ObservedObject) -> list[NamedAddress]:
     """The addresses that one workload's configuration names, each once."""
-    known = _by_workload(snapshot).get(key_of(workload.ref))
+    known = _by_workload(snapshot).get(workload.key)
     return known if known is not None else _read(snapshot, workload)
 
 
 @remembered
 def _by_workload(snapshot: Snapshot) -> Mapping[Key, list[NamedAddress]]:
-    return {key_of(each.ref): _read(snapshot, each) for each in workloads(snapshot)}
+    return {each.key: _read(snapshot, each) for each in workloads(snapshot)}
 
 
 def _read(snapshot: Snapshot, workload: ObservedObject) -> list[NamedAddress]:
@@ -118,7 +120,11 @@ def _is_elsewhere(address: NamedAddress, workload: ObservedObject) -> bool:
     aliases = {
         str(name) for each in listed(pod_spec_of(workload), "hostAliases") for name in each.get("hostnames") or ()
     }
-    return address.host not in _HERE | aliases and bool(re.search("[A-Za-z]", address.host))
+    return address.host not in aliases and _is_other_host(address.host)
+
+
+def _is_other_host(host: str) -> bool:
+    return host not in _HERE and bool(re.search("[A-Za-z]", host))
 
 
 def _environment(snapshot: Snapshot, workload: ObservedObject) -> Iterator[NamedAddress]:
@@ -139,8 +145,8 @@ def _from_key(
     snapshot: Snapshot, workload: ObservedObject, entry: Json
 ) -> Iterator[tuple[str, str, ObservedObject, str]]:
     source = (entry.get("valueFrom") or {}).get("configMapKeyRef") or {}
-    found = _config_map(snapshot, source.get("name"), workload.namespace)
-    value = (found.object.get("data") or {}).get(source.get("key")) if found else None
+    found = snapshot.at("ConfigMap", workload.namespace, source.get("name", ""))
+    value = found.data.get(source.get("key", "")) if found else None
     if found and isinstance(value, str):
         yield str(entry.get("name")), value, found, f"data.{source.get('key')}"
 
@@ -149,15 +155,10 @@ def _from_maps(
     snapshot: Snapshot, workload: ObservedObject, container: Json
 ) -> Iterator[tuple[str, str, ObservedObject, str]]:
     for source in listed(container, "envFrom"):
-        found = _config_map(snapshot, (source.get("configMapRef") or {}).get("name"), workload.namespace)
-        for key, value in ((found.object.get("data") or {}) if found else {}).items():
+        found = snapshot.at("ConfigMap", workload.namespace, (source.get("configMapRef") or {}).get("name", ""))
+        for key, value in (found.data if found else {}).items():
             if found and isinstance(value, str):
                 yield f"{source.get('prefix') or ''}{key}", value, found, f"data.{key}"
-
-
-def _config_map(snapshot: Snapshot, name: object, namespace: str) -> ObservedObject | None:
-    maps = (each for each in snapshot.of_kind("ConfigMap") if (each.name, each.namespace) == (name, namespace))
-    return next(maps, None) if name else None
 
 
 def _named_values(
@@ -200,8 +201,8 @@ def _files(snapshot: Snapshot, workload: ObservedObject) -> Iterator[NamedAddres
     for volume in listed(pod_spec_of(workload), "volumes"):
         projected = [each.get("configMap") or {} for each in listed(volume.get("projected") or {}, "sources")]
         for source in ((volume.get("configMap") or {}), *projected):
-            found = _config_map(snapshot, source.get("name"), workload.namespace)
-            for key, value in ((found.object.get("data") or {}) if found else {}).items():
+            found = snapshot.at("ConfigMap", workload.namespace, source.get("name", ""))
+            for key, value in (found.data if found else {}).items():
                 for host, port, explicit in hosts_in(str(value)):
                     if found:
                         yield NamedAddress(
@@ -252,25 +253,14 @@ def _two_parts(snapshot: Snapshot, first: str, second: str, namespace: str) -> t
     """`service.namespace`, or `pod.service` of a headless one."""
     if second in known_namespaces(snapshot):
         return first, second
-    return (second, namespace) if find_service(snapshot, second, namespace) else None
-
-
-def known_namespaces(snapshot: Snapshot) -> set[str]:
-    """The namespaces that something was read of."""
-    return _namespaces(snapshot)
+    return (second, namespace) if snapshot.at("Service", namespace, second) else None
 
 
 @remembered
-def _namespaces(snapshot: Snapshot) -> set[str]:
+def known_namespaces(snapshot: Snapshot) -> set[str]:
+    """The namespaces that something was read of."""
     named = {each.name for each in snapshot.of_kind("Namespace")}
     return named | {each.namespace for each in snapshot.objects if each.namespace}
-
-
-def find_service(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject | None:
-    """The Service of this name, None where none was read."""
-    return next(
-        (each for each in snapshot.of_kind("Service") if (each.name, each.namespace) == (name, namespace)), None
-    )
 
 
 def names_of(service: ObservedObject) -> tuple[str, ...]:
@@ -281,8 +271,12 @@ def names_of(service: ObservedObject) -> tuple[str, ...]:
 
 def callee(snapshot: Snapshot, address: NamedAddress) -> ObservedObject | None:
     """The Service that an address names and that was read."""
-    place = service_named(snapshot, address.host, address.caller.namespace)
-    return find_service(snapshot, *place) if place else None
+    return service_at(snapshot, service_named(snapshot, address.host, address.caller.namespace))
+
+
+def service_at(snapshot: Snapshot, place: tuple[str, str] | None) -> ObservedObject | None:
+    """The Service of this name and namespace, None where none was read."""
+    return snapshot.at("Service", place[1], place[0]) if place else None
 
 
 def service_ports(service: ObservedObject) -> tuple[Json, ...]:
@@ -313,9 +307,7 @@ def takes(selector: dict[str, str], labels: object) -> bool:
 
 def pods_behind(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
     """Live pods that a Service selects."""
-    chosen = selector_of(service)
-    same = (each for each in live_pods(snapshot) if each.namespace == service.namespace)
-    return [each for each in same if takes(chosen, dict(each.labels))]
+    return [each for each in selected_pods(snapshot, service) if is_live(each)]
 
 
 def workloads_behind(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
@@ -334,11 +326,7 @@ def services_of(snapshot: Snapshot, workload: ObservedObject) -> list[ObservedOb
 
 def endpoints_of(snapshot: Snapshot, service: ObservedObject) -> tuple[int, int] | None:
     """Ready and other addresses behind a Service by its slices or Endpoints, None where neither was read."""
-    slices = [
-        each.object
-        for each in snapshot.of_kind("EndpointSlice")
-        if each.namespace == service.namespace and each.labels.get("kubernetes.io/service-name") == service.name
-    ]
+    slices = [each.object for each in slices_of(snapshot, service)]
     if slices:
         points = [point for each in slices for point in listed(each, "endpoints")]
         ready = sum(1 for each in points if (each.get("conditions") or {}).get("ready") is not False)
@@ -438,13 +426,13 @@ def is_near(snapshot: Snapshot, ref: TargetRef) -> bool:
         return (ref.namespace or target.name) == target.name
     if target.kind not in _PLACED:
         return True
-    return key_of(ref) in _ground(snapshot)
+    return ref.key in _ground(snapshot)
 
 
 @remembered
 def _ground(snapshot: Snapshot) -> set[Key]:
     """All that the target stands on, itself included."""
-    start = {key_of(each) for each in (snapshot.target, snapshot.root, *snapshot.chain)}
+    start = {each.key for each in (snapshot.target, snapshot.root, *snapshot.chain)}
     return reached(start, lambda key: _below(snapshot, key))
 
 
@@ -459,15 +447,15 @@ _PLACED: Final = frozenset(
 def _below(snapshot: Snapshot, key: Key) -> Iterator[Key]:
     """What an object stands on: a workload on what it calls and holds, a Service on its workloads, and so on."""
     kind, namespace, name = key
-    found = next((each for each in snapshot.of_kind(kind) if (each.name, each.namespace) == (name, namespace)), None)
+    found = snapshot.at(kind, namespace, name)
     if found is None:
         return
     if kind == "Pod":
-        yield key_of(workload_of(snapshot, found))
+        yield workload_of(snapshot, found).key
     if kind in ("Service",):
-        yield from (key_of(each.ref) for each in workloads_behind(snapshot, found))
+        yield from (each.key for each in workloads_behind(snapshot, found))
     elif kind == "Ingress":
-        yield from (("Service", namespace, each) for each in backend_names(found))
+        yield from (("Service", namespace, each) for each in backends_of(found.object))
     elif kind == "HorizontalPodAutoscaler":
         scaled = found.spec.get("scaleTargetRef") or {}
         yield str(scaled.get("kind")), namespace, str(scaled.get("name"))
@@ -480,8 +468,8 @@ def _below_workload(snapshot: Snapshot, found: ObservedObject) -> Iterator[Key]:
         place = service_named(snapshot, address.host, found.namespace)
         if place:
             yield "Service", place[1], place[0]
-        yield key_of(address.holder.ref)
-    yield from (key_of(each.ref) for each in services_of(snapshot, found))
+        yield address.holder.key
+    yield from (each.key for each in services_of(snapshot, found))
     yield from _held(found)
 
 
@@ -496,15 +484,6 @@ def _held(found: ObservedObject) -> Iterator[Key]:
             yield "PersistentVolumeClaim", found.namespace, f"{prefix}-{ordinal}"
 
 
-def backend_names(ingress: ObservedObject) -> list[str]:
-    """The Services that an Ingress routes to."""
-    spec = ingress.spec
-    paths = [path for rule in listed(spec, "rules") for path in listed(rule.get("http") or {}, "paths")]
-    backends = [spec.get("defaultBackend") or {}, *(path.get("backend") or {} for path in paths)]
-    names = [str((each.get("service") or {}).get("name") or "") for each in backends]
-    return [name for name in dict.fromkeys(names) if name]
-
-
 # --- calls that the logs tell of -------------------------------------------------------------------------------------
 
 
@@ -514,8 +493,8 @@ def calls_in_logs(snapshot: Snapshot, workload: ObservedObject) -> list[NamedAdd
     for log in workload_logs(snapshot, workload.ref):
         for line in _complaints(log):
             for host, port, explicit in hosts_in(line):
-                known = explicit or find_service(snapshot, host.split(".")[0], workload.namespace)
-                if known and _is_elsewhere_host(host):
+                known = explicit or snapshot.at("Service", workload.namespace, host.split(".")[0])
+                if known and _is_other_host(host):
                     address = NamedAddress(workload, workload, "log", log.container, line.strip(), host, port, explicit)
                     found.setdefault((host, port), address)
     return list(found.values())
@@ -531,7 +510,3 @@ def _complaints(log: LogTail) -> Iterator[str]:
 
 MAX_COMPLAINTS: Final = 50
 """Lines of one log, the newest first."""
-
-
-def _is_elsewhere_host(host: str) -> bool:
-    return host not in _HERE and bool(re.search("[A-Za-z]", host))

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from inquest.core.diagnosis.detectors.citations import cite, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.containers import pod_field
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     RESOLVING,
     UNANSWERED,
@@ -18,21 +21,9 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
     any_complaint,
     callee,
     complaint,
-    find_service,
 )
-from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
-from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    distinct,
-    is_short,
-    listed,
-    named_quote,
-    pod_spec_of,
-    pods_of,
-    quoted,
-    workloads,
-)
+from inquest.core.diagnosis.detectors.revisions import roll_back, way_back
+from inquest.core.diagnosis.detectors.workloads import is_short, listed, pod_spec_of, pods_of, workloads
 from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -54,7 +45,7 @@ class Setting:
 
 def pod_dns(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each workload whose own settings keep it from the cluster's names."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -97,7 +88,7 @@ def _wrong(snapshot: Snapshot, workload: ObservedObject, line: str) -> Setting |
 def _own_servers(snapshot: Snapshot, servers: list[str], searches: list[str], line: str) -> Setting | None:
     if not servers:
         return Setting("dnsConfig.nameservers", "", "with dnsPolicy None it has no resolver at all", 0.93)
-    dns = find_service(snapshot, "kube-dns", "kube-system")
+    dns = snapshot.at("Service", "kube-system", "kube-dns")
     address = str(dns.spec.get("clusterIP") or "") if dns else ""
     if address and address not in servers and not any(each.startswith("169.254.") for each in servers):
         return Setting("dnsConfig.nameservers", ",".join(servers), f"the cluster's DNS is {address}", 0.92)

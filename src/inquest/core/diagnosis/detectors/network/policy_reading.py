@@ -12,12 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inquest.core.cluster.selectors import selector_selects
-from inquest.core.diagnosis.detectors.workload_reading import (
-    container_specs,
-    listed,
-    pod_spec_of,
-    template_labels,
-)
+from inquest.core.diagnosis.detectors.workloads import container_specs, listed, pod_spec_of, template_labels
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -129,7 +124,7 @@ def _is_peer(snapshot: Snapshot, policy: ObservedObject, named: Json, peer: Peer
 
 def _is_space(snapshot: Snapshot, selector: Json, namespace: str) -> bool:
     """A namespace that was not read has the label that every one has; what else it has is not known."""
-    found = next((each for each in snapshot.of_kind("Namespace") if each.name == namespace), None)
+    found = snapshot.at("Namespace", "", namespace)
     labels = {NAMESPACE_LABEL: namespace, **(found.labels if found else {})}
     keys = {*(selector.get("matchLabels") or {}), *(each.get("key") for each in listed(selector, "matchExpressions"))}
     return _takes(selector, labels) or (found is None and bool(keys - {NAMESPACE_LABEL}))

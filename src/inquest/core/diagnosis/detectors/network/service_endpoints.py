@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.core.cluster.objects import condition_of, parse_time
+from inquest.core.diagnosis.detectors.citations import cite, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
     callee,
@@ -13,15 +15,7 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
     pods_behind,
     selector_of,
 )
-from inquest.core.diagnosis.detectors.reading import limited
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    distinct,
-    is_ready,
-    named_quote,
-    quoted,
-    workload_of,
-)
+from inquest.core.diagnosis.detectors.workloads import is_ready, workload_of
 from inquest.core.diagnosis.health import UNREADY_GRACE
 from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -34,7 +28,7 @@ BY_HAND: Final = 0.7
 
 def service_endpoints(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each Service that has nobody ready to serve."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from inquest.core.diagnosis.detectors.citations import cite, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
     callee,
@@ -23,17 +25,7 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
     service_ports,
     workloads_behind,
 )
-from inquest.core.diagnosis.detectors.reading import cited, limited
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    container_specs,
-    distinct,
-    is_ready,
-    key_of,
-    listed,
-    named_quote,
-    quoted,
-)
+from inquest.core.diagnosis.detectors.workloads import container_specs, is_ready, listed
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -73,7 +65,7 @@ class Ports:
 
 def service_port(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each port of a Service that does not meet its pods."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -212,7 +204,7 @@ def _heard_elsewhere(
 
 
 def _is_refused(snapshot: Snapshot, service: ObservedObject) -> bool:
-    callers = {key_of(each.caller_ref): each for each in addresses(snapshot) if callee(snapshot, each) == service}
+    callers = {each.caller_ref.key: each for each in addresses(snapshot) if callee(snapshot, each) == service}
     return any(complaint(snapshot, each.caller_ref, names_of(service), _REFUSED) for each in callers.values())
 
 

@@ -13,6 +13,8 @@ from typing import Final
 
 from inquest.core.cluster.objects import parse_time
 from inquest.core.cluster.relations import controller_of
+from inquest.core.diagnosis.detectors.citations import cite, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     endpoints_of,
     is_near,
@@ -23,15 +25,10 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
     takes,
     workloads_behind,
 )
-from inquest.core.diagnosis.detectors.reading import ROLLOUT_WINDOW, limited
-from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
+from inquest.core.diagnosis.detectors.revisions import ROLLOUT_WINDOW, roll_back, way_back
+from inquest.core.diagnosis.detectors.workloads import (
     container_specs,
-    distinct,
     listed,
-    named_quote,
-    quoted,
     template_labels,
     wanted_replicas,
     workloads,
@@ -57,7 +54,7 @@ class Candidate:
 
 def service_selector(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each Service whose selector misses the pods that it is for."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:

@@ -12,20 +12,13 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import event_moment, is_recent
-from inquest.core.diagnosis.detectors.platform.platform_reading import items_of, platform_finding
-from inquest.core.diagnosis.detectors.reading import cited, pod_field
+from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cite_event, cited, quoted
+from inquest.core.diagnosis.detectors.containers import pod_field
+from inquest.core.diagnosis.detectors.events import message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
+from inquest.core.diagnosis.detectors.platform.platform_reading import platform_finding
 from inquest.core.diagnosis.detectors.scheduling.quota_exceeded import QuotaRefusal, refusals
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_entry,
-    cite_event,
-    container_specs,
-    distinct,
-    message_of,
-    proof_of_absence,
-    quoted,
-    ref_to,
-)
+from inquest.core.diagnosis.detectors.workloads import container_specs, listed, proof_of_absence, ref_to
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -70,7 +63,7 @@ def _cited(snapshot: Snapshot, refusal: QuotaRefusal, *words: str) -> tuple[Cita
 
 def service_account_missing(snapshot: Snapshot) -> Iterable[Finding]:
     """Pods that are not created because their service account does not exist."""
-    return distinct(_accounts(snapshot))
+    return one_per_field(_accounts(snapshot))
 
 
 def _accounts(snapshot: Snapshot) -> Iterator[Finding]:
@@ -106,7 +99,7 @@ def _accounts(snapshot: Snapshot) -> Iterator[Finding]:
 
 def admission_rejected(snapshot: Snapshot) -> Iterable[Finding]:
     """Pods that a policy refuses: Pod Security, a ValidatingAdmissionPolicy, a webhook."""
-    return distinct(_rejected(snapshot))
+    return one_per_field(_rejected(snapshot))
 
 
 def _rejected(snapshot: Snapshot) -> Iterator[Finding]:
@@ -216,7 +209,7 @@ def _first_container(seen: ObservedObject | None) -> str:
 
 def webhook_failing(snapshot: Snapshot) -> Iterable[Finding]:
     """A webhook that has to be asked and does not answer: whatever it guards cannot be written."""
-    return distinct(_webhooks(snapshot))
+    return one_per_field(_webhooks(snapshot))
 
 
 def _webhooks(snapshot: Snapshot) -> Iterator[Finding]:
@@ -277,7 +270,7 @@ def _is_tls(why: str) -> bool:
 def _configuration(snapshot: Snapshot, name: str) -> tuple[ObservedObject | None, str]:
     """The configuration that has a webhook of this name, and its failure policy."""
     for seen in snapshot.of_kind(*WEBHOOKS):
-        for webhook in items_of(seen.object, "webhooks"):
+        for webhook in listed(seen.object, "webhooks"):
             if webhook.get("name") == name:
                 return seen, str(webhook.get("failurePolicy") or "Fail")
     return None, ""

@@ -12,15 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.reading import (
-    Container,
-    cited,
-    config_map,
-    container_field,
-    culprit,
-    limited,
-    pod_field,
-)
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import Container, container_field, pod_field
+from inquest.core.diagnosis.detectors.workloads import workload_of
 from inquest.core.evidence.evidence import Citation, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -84,7 +78,7 @@ def _in_env(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> 
 
 
 def _of_env(snapshot: Snapshot, container: Container, entry: Json) -> BoundSetting:
-    ref, name, value = culprit(snapshot, container.pod), str(entry.get("name")), str(entry.get("value") or "")
+    ref, name, value = workload_of(snapshot, container.pod), str(entry.get("name")), str(entry.get("value") or "")
     source = next(iter(entry.get("valueFrom") or {}), "")
     rest = f"env[name={name}].{f'valueFrom.{source}' if source else 'value'}"
     quotes = [f'"name":{_text(name)}', *([f'"value":{_text(value)}'] if value else [])]
@@ -101,15 +95,15 @@ def _in_arguments(snapshot: Snapshot, container: Container, word: re.Pattern[str
     for listed in ("args", "command"):
         for value in map(str, container.spec.get(listed) or ()):
             if word.search(value[:_MAX_VALUE]):
-                ref = culprit(snapshot, container.pod)
+                ref = workload_of(snapshot, container.pod)
                 quotes = cited(snapshot, container.pod.evidence, _text(value))
                 yield BoundSetting(ref, container_field(ref, container, listed), value, quotes, listed)
 
 
 def _in_config_maps(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> Iterator[BoundSetting]:
     for name, keys in taken_from(container).items():
-        found = config_map(snapshot, name, container.pod.namespace)
-        data = (found.object.get("data") or {}) if found else {}
+        found = snapshot.at("ConfigMap", container.pod.namespace, name)
+        data = found.data if found else {}
         for key, value in data.items():
             if found and (not keys or key in keys) and (hit := word.search(str(value)[:_MAX_VALUE])):
                 yield key_place(snapshot, found, str(key), _line_around(str(value), hit.start()))
@@ -169,8 +163,8 @@ def variable(snapshot: Snapshot, container: Container, name: str) -> BoundSettin
     if entry is not None:
         return _of_env(snapshot, container, entry)
     for wanted, keys in taken_from(container).items():
-        found = config_map(snapshot, wanted, container.pod.namespace)
-        value = ((found.object.get("data") or {}) if found else {}).get(name)
+        found = snapshot.at("ConfigMap", container.pod.namespace, wanted)
+        value = (found.data if found else {}).get(name)
         if found is not None and value is not None and not keys:
             return key_place(snapshot, found, name, str(value))
     return None

@@ -7,20 +7,14 @@ from datetime import datetime
 from typing import Final
 
 from inquest.core.cluster.objects import condition_of, parse_time
+from inquest.core.diagnosis.detectors.citations import cite, cite_entry, quoted
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     cite_condition,
     condition_field,
     has_lasted,
     platform_finding,
 )
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_entry,
-    proof_of_absence,
-    quoted,
-    ref_to,
-    status_of,
-)
+from inquest.core.diagnosis.detectors.workloads import proof_of_absence, ref_to
 from inquest.core.diagnosis.health import UNREADY_GRACE
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -33,14 +27,14 @@ def certificate_expired(snapshot: Snapshot) -> Iterable[Finding]:
     """A Certificate that has run out, or was never issued; one that is being renewed in time is well."""
     for seen in snapshot.of_kind("Certificate"):
         ready = condition_of(seen.status, "Ready")
-        over = _over(seen.object, snapshot.taken_at)
+        over = _over(seen, snapshot.taken_at)
         never = ready.get("status") == "False" and not seen.status.get("notAfter")
         if over or (never and has_lasted(ready, snapshot.taken_at, 5 * UNREADY_GRACE)):
             yield _finding(snapshot, seen, ready, over)
 
 
-def _over(found: Json, now: datetime) -> str:
-    text = str(status_of(found).get("notAfter") or "")
+def _over(found: ObservedObject, now: datetime) -> str:
+    text = str(found.status.get("notAfter") or "")
     at = parse_time(text)
     return text if at is not None and at <= now else ""
 

@@ -15,6 +15,8 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.changes import write_times
 from inquest.core.cluster.objects import condition_of, event_moment, is_recent, parse_time
 from inquest.core.cluster.relations import controller_of
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, quoted
+from inquest.core.diagnosis.detectors.events import message_of
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     MAX_LINE,
     MAX_LINES,
@@ -25,14 +27,10 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     owner_of,
     platform_finding,
 )
-from inquest.core.diagnosis.detectors.reading import is_going
-from inquest.core.diagnosis.detectors.workload_reading import (
+from inquest.core.diagnosis.detectors.workloads import (
     age_seconds,
-    cite,
-    cite_event,
+    is_going,
     is_ready,
-    message_of,
-    quoted,
     ref_to,
     wanted_replicas,
     workload_of,

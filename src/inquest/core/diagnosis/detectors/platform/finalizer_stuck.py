@@ -9,13 +9,15 @@ from typing import Final
 
 from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.pods import all_statuses
+from inquest.core.cluster.relations import claims_of
+from inquest.core.diagnosis.detectors.citations import cite, quoted
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     cite_condition,
     condition_field,
-    node_of,
     platform_finding,
 )
-from inquest.core.diagnosis.detectors.workload_reading import cite, distinct, quoted
+from inquest.core.diagnosis.detectors.workloads import node_of
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -33,7 +35,7 @@ _FOREGROUND: Final = frozenset({"foregroundDeletion", "orphan"})
 
 def finalizer_stuck(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each thing whose deletion hangs, at what holds it."""
-    return distinct(finding for seen in _going(snapshot) for finding in _reasons(snapshot, seen))
+    return one_per_field(finding for seen in _going(snapshot) for finding in _reasons(snapshot, seen))
 
 
 def _going(snapshot: Snapshot) -> Iterator[ObservedObject]:
@@ -109,13 +111,8 @@ def _object(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
 
 def _users(snapshot: Snapshot, seen: ObservedObject) -> list[str]:
     """Pods that mount a claim."""
-    names = []
-    for pod in snapshot.of_kind("Pod"):
-        volumes = pod.spec.get("volumes") or ()
-        claims = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
-        if pod.namespace == seen.namespace and seen.name in claims:
-            names.append(f"Pod/{pod.name}")
-    return names
+    pods = (pod for pod in snapshot.of_kind("Pod") if pod.namespace == seen.namespace)
+    return [f"Pod/{pod.name}" for pod in pods if seen.name in claims_of(pod.object)]
 
 
 # --- namespaces ----------------------------------------------------------------------------------------------------

@@ -10,14 +10,9 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition_of, is_recent, parse_time
 from inquest.core.cluster.relations import controller_of
-from inquest.core.diagnosis.detectors.reading import Container, containers_of, is_going, limited, logs_of
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    is_ready,
-    listed,
-    quoted,
-    workload_of,
-)
+from inquest.core.diagnosis.detectors.citations import cite, limited, quoted
+from inquest.core.diagnosis.detectors.containers import Container, containers_of, logs_of
+from inquest.core.diagnosis.detectors.workloads import is_going, is_ready, workload_of
 from inquest.core.diagnosis.health import UNREADY_GRACE
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -186,12 +181,3 @@ def owner_of(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
 
 def is_working(pod: ObservedObject) -> bool:
     return is_ready(pod) and not is_going(pod)
-
-
-def node_of(pod: ObservedObject) -> str:
-    return str(pod.spec.get("nodeName") or "")
-
-
-def items_of(found: Json, name: str) -> tuple[Json, ...]:
-    """The objects of a list in the object itself, such as `webhooks`."""
-    return listed(found, name)

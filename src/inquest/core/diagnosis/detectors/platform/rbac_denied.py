@@ -9,22 +9,12 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import event_moment, is_recent
-from inquest.core.diagnosis.detectors.platform.platform_reading import items_of, platform_finding
-from inquest.core.diagnosis.detectors.reading import pod_field
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_event,
-    distinct,
-    is_ready,
-    is_short,
-    listed,
-    message_of,
-    named_quote,
-    proof_of_absence,
-    quoted,
-    ref_to,
-    workload_of,
-)
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, named_quote, quoted
+from inquest.core.diagnosis.detectors.containers import pod_field
+from inquest.core.diagnosis.detectors.events import message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
+from inquest.core.diagnosis.detectors.platform.platform_reading import platform_finding
+from inquest.core.diagnosis.detectors.workloads import is_ready, is_short, listed, proof_of_absence, ref_to, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -73,7 +63,7 @@ class RightsBlame:
 
 def rbac_denied(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each object that has to change so that an account may do what it was refused."""
-    return distinct(_finding(snapshot, denial) for denial in _denials(snapshot))
+    return one_per_field(_finding(snapshot, denial) for denial in _denials(snapshot))
 
 
 def _denials(snapshot: Snapshot) -> Iterator[Denial]:
@@ -163,7 +153,7 @@ def _wrong_subject(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
         there = binding.kind == "ClusterRoleBinding" or binding.namespace == denial.where
         if seen is None or not there or not _grants(seen.object, denial):
             continue
-        names = [str(each.get("name")) for each in items_of(binding.object, "subjects")]
+        names = [str(each.get("name")) for each in listed(binding.object, "subjects")]
         if _is_meant(snapshot, binding, denial):
             why = f"{binding.kind} {binding.name} grants it to {', '.join(names) or 'nobody'}"
             value = names[0] if names else ""
@@ -173,13 +163,13 @@ def _wrong_subject(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
 
 def _is_meant(snapshot: Snapshot, binding: ObservedObject, denial: Denial) -> bool:
     """A subject that does not exist, or an account of that name elsewhere, was meant for this one."""
-    for subject in items_of(binding.object, "subjects"):
+    for subject in listed(binding.object, "subjects"):
         name, space = str(subject.get("name")), str(subject.get("namespace") or binding.namespace)
         if subject.get("kind") == "ServiceAccount" and (
             name == denial.account.name or proof_of_absence(snapshot, "ServiceAccount", name, space)
         ):
             return True
-    return not items_of(binding.object, "subjects")
+    return not listed(binding.object, "subjects")
 
 
 def _wrong_account(snapshot: Snapshot, denial: Denial) -> RightsBlame | None:
@@ -200,7 +190,7 @@ def _able(snapshot: Snapshot, denial: Denial) -> Iterator[str]:
         role = _role_ref(binding)
         seen = snapshot.find(role) if role else None
         if seen is not None and _grants(seen.object, denial):
-            own = items_of(binding.object, "subjects")
+            own = listed(binding.object, "subjects")
             yield from (str(each.get("name")) for each in own if each.get("kind") == "ServiceAccount")
 
 
@@ -223,7 +213,7 @@ def _holds_there(binding: ObservedObject, denial: Denial) -> bool:
 
 
 def _binds(binding: ObservedObject, account: TargetRef) -> bool:
-    return any(_is_subject(each, binding.namespace, account) for each in items_of(binding.object, "subjects"))
+    return any(_is_subject(each, binding.namespace, account) for each in listed(binding.object, "subjects"))
 
 
 def _is_subject(subject: Json, space: str, account: TargetRef) -> bool:

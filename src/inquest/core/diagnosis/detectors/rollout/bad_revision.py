@@ -13,24 +13,10 @@ from typing import Final
 
 from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.pods import status_word
-from inquest.core.diagnosis.detectors.reading import ROLLOUT_WINDOW, limited
-from inquest.core.diagnosis.detectors.rollout.rollout_reading import (
-    TemplateChange,
-    changes,
-    pods_of_set,
-    replicas_of,
-    revisions,
-)
-from inquest.core.diagnosis.detectors.workload_reading import (
-    age_seconds,
-    cite,
-    distinct,
-    is_ready,
-    named_quote,
-    quoted,
-    ready_replicas,
-    wanted_replicas,
-)
+from inquest.core.diagnosis.detectors.citations import cite, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.findings import one_per_field
+from inquest.core.diagnosis.detectors.revisions import ROLLOUT_WINDOW, TemplateChange, changes, pods_of_set, revisions
+from inquest.core.diagnosis.detectors.workloads import age_seconds, is_ready, ready_replicas, wanted_replicas
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -57,7 +43,7 @@ class Rollout:
 
 def bad_revision(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each Deployment whose newest revision fails where the one before served."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -68,7 +54,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _rollout(snapshot: Snapshot, deployment: ObservedObject) -> Rollout | None:
-    known = revisions(snapshot, deployment)
+    known = revisions(snapshot, deployment.ref)
     if len(known) < 2 or not wanted_replicas(deployment):
         return None
     (number, newest), (previous, before) = known[0], _before(known)
@@ -80,7 +66,7 @@ def _rollout(snapshot: Snapshot, deployment: ObservedObject) -> Rollout | None:
         return None
     if _fails_too(snapshot, before) or all(_served_first(each) for each in failing):
         return None
-    found = changes(before.object, newest.object)
+    found = changes(before, newest)
     return Rollout(deployment, newest, number, before, previous, failing, tuple(found)) if found else None
 
 
@@ -114,7 +100,7 @@ def _served_first(pod: ObservedObject) -> bool:
 def _fails_too(snapshot: Snapshot, before: ObservedObject) -> bool:
     """Pods of the older revision that fail as well: then it is not the revision."""
     pods = pods_of_set(snapshot, before)
-    return bool(pods) and replicas_of(before.object) > 0 and not any(is_ready(each) for each in pods)
+    return bool(pods) and int(before.spec.get("replicas") or 0) > 0 and not any(is_ready(each) for each in pods)
 
 
 def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:

@@ -7,13 +7,14 @@ from datetime import timedelta
 from typing import Final
 
 from inquest.core.cluster.objects import condition_of
+from inquest.core.diagnosis.detectors.citations import cite, quoted
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     cite_condition,
     condition_field,
     has_lasted,
     platform_finding,
 )
-from inquest.core.diagnosis.detectors.workload_reading import cite, listed, quoted
+from inquest.core.diagnosis.detectors.workloads import listed
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 

@@ -14,24 +14,15 @@ from typing import Final
 from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.pods import status_word
 from inquest.core.cluster.selectors import template_of
-from inquest.core.diagnosis.detectors.reading import limited
-from inquest.core.diagnosis.detectors.rollout.rollout_reading import (
-    changes,
-    pods_of_set,
-    revisions,
-    roll_back,
-    way_back,
-)
-from inquest.core.diagnosis.detectors.workload_reading import (
+from inquest.core.diagnosis.detectors.citations import cite, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.findings import one_per_field
+from inquest.core.diagnosis.detectors.revisions import changes, pods_of_set, revisions, roll_back, way_back
+from inquest.core.diagnosis.detectors.workloads import (
     age_seconds,
-    cite,
-    distinct,
     is_ready,
     is_target,
-    named_quote,
     pod_spec_of,
     pods_of,
-    quoted,
     wanted_replicas,
 )
 from inquest.core.diagnosis.health import UNREADY_GRACE
@@ -46,7 +37,7 @@ STUCK_SECONDS: Final = 120.0
 
 def rollout_stuck(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each workload whose rollout has stopped."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -105,8 +96,8 @@ def _paused(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
 
 def _change_waits(snapshot: Snapshot, deployment: ObservedObject) -> bool:
     """The template is not that of the newest revision, its pods are fewer than there are, or none was ever made."""
-    known = [each for _, each in revisions(snapshot, deployment) if template_of(each.object)]
-    if known and changes(known[0].object, deployment.object):
+    known = [each for _, each in revisions(snapshot, deployment.ref) if template_of(each.object)]
+    if known and changes(known[0], deployment):
         return True
     made = int(deployment.status.get("replicas") or 0)
     if not made:
@@ -116,7 +107,7 @@ def _change_waits(snapshot: Snapshot, deployment: ObservedObject) -> bool:
 
 def _no_room(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
     """No old pod may go before a new one runs, and the new one needs an old one's place."""
-    known = revisions(snapshot, deployment)
+    known = revisions(snapshot, deployment.ref)
     if len(known) < 2 or not _keeps_all(deployment):
         return None
     newest, before = known[0][1], known[1][1]

@@ -12,22 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.core.cluster.objects import condition_of
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.events import events_on, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.links import METRICS_API
-from inquest.core.diagnosis.detectors.reading import limited
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_event,
-    container_specs,
-    distinct,
-    events_on,
-    listed,
-    message_of,
-    named_quote,
-    quoted,
-    ready_replicas,
-    ref_to,
-    wanted_replicas,
-)
+from inquest.core.diagnosis.detectors.workloads import container_specs, listed, ready_replicas, ref_to, wanted_replicas
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -59,7 +48,7 @@ class AutoscalerFault:
 
 def autoscaler(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each autoscaler that cannot do its work."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:

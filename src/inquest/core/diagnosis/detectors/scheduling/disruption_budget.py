@@ -13,19 +13,11 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.selectors import selector_selects
-from inquest.core.diagnosis.detectors.reading import cited, limited
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, limited, quoted
+from inquest.core.diagnosis.detectors.events import events_of, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.scheduling.node_reading import is_cordoned
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_event,
-    distinct,
-    events_of,
-    is_target,
-    live_pods,
-    message_of,
-    quoted,
-    workload_of,
-)
+from inquest.core.diagnosis.detectors.workloads import is_target, live_pods, node_of, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -40,7 +32,7 @@ _DRAINED: Final = "DaemonSet"
 
 def disruption_budget(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each budget that holds up a drain or an eviction."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -101,7 +93,7 @@ def _wait(
 
 def _drained(snapshot: Snapshot, pods: list[ObservedObject]) -> ObservedObject | None:
     """A cordoned node with pods of the budget, which the Signal or a deletion says is to be emptied."""
-    names = {str(each.spec.get("nodeName")) for each in pods if workload_of(snapshot, each).kind != _DRAINED}
+    names = {node_of(each) for each in pods if workload_of(snapshot, each).kind != _DRAINED}
     nodes = [each for each in snapshot.of_kind("Node") if each.name in names and is_cordoned(each)]
     return next((each for each in nodes if _is_emptied(snapshot, each)), None)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.diagnosis.detectors.workload_reading import listed, live_pods
+from inquest.core.diagnosis.detectors.workloads import listed, live_pods, node_of
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -65,7 +65,7 @@ def unmet_selector(pod: ObservedObject, node: ObservedObject) -> dict[str, str]:
 def meets_affinity(pod: ObservedObject, node: ObservedObject) -> bool:
     """Whether one of the required node selector terms takes this node; true where there is none."""
     terms = affinity_terms(pod)
-    return not terms or any(_meets_term(term, node) for term in terms)
+    return not terms or any(term_takes(term, node) for term in terms)
 
 
 def affinity_terms(pod: ObservedObject) -> tuple[Json, ...]:
@@ -76,10 +76,6 @@ def affinity_terms(pod: ObservedObject) -> tuple[Json, ...]:
 
 def term_takes(term: Json, node: ObservedObject) -> bool:
     """Whether a node selector term, a volume's for instance, takes this node."""
-    return _meets_term(term, node)
-
-
-def _meets_term(term: Json, node: ObservedObject) -> bool:
     rules, fields = listed(term, "matchExpressions"), listed(term, "matchFields")
     if not rules and not fields:
         return False
@@ -136,7 +132,7 @@ def taken(snapshot: Snapshot, node: str, resource: str) -> float:
 
 
 def _on(snapshot: Snapshot, node: str) -> Iterator[ObservedObject]:
-    return (each for each in live_pods(snapshot) if each.spec.get("nodeName") == node)
+    return (each for each in live_pods(snapshot) if node_of(each) == node)
 
 
 def exceeds_every_node(snapshot: Snapshot, pod: ObservedObject, resource: str) -> bool:

@@ -14,6 +14,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.core.cluster.objects import condition_of, parse_time
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, quoted
+from inquest.core.diagnosis.detectors.events import events_of, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     NOT_READY,
     BrokenComponent,
@@ -22,21 +25,11 @@ from inquest.core.diagnosis.detectors.platform.platform_reading import (
     component_pods,
     condition_field,
     has_lasted,
-    node_of,
     owner_of,
     platform_finding,
 )
 from inquest.core.diagnosis.detectors.startup.oom_killed import is_memory_kill
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_event,
-    distinct,
-    events_of,
-    listed,
-    message_of,
-    quoted,
-    ref_to,
-)
+from inquest.core.diagnosis.detectors.workloads import listed, node_of, ref_to
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot, TextSeen
 
@@ -320,7 +313,7 @@ def node_agents(snapshot: Snapshot) -> Iterable[Finding]:
         (PLUGINS, "NetworkDegraded", "pods get no network"),
     )
     for names, category, effect in rows:
-        yield from distinct(_agents(snapshot, names, category, effect))
+        yield from one_per_field(_agents(snapshot, names, category, effect))
 
 
 def _agents(snapshot: Snapshot, names: tuple[str, ...], category: str, effect: str) -> Iterator[Finding]:

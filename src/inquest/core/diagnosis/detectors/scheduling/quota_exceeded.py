@@ -17,23 +17,19 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition_of
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.relations import controller_of
+from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cite_event, cited, limited, quoted
+from inquest.core.diagnosis.detectors.containers import pod_field
+from inquest.core.diagnosis.detectors.events import events_of, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import addresses, service_named
-from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
-from inquest.core.diagnosis.detectors.workload_reading import (
+from inquest.core.diagnosis.detectors.workloads import (
     age_seconds,
-    cite,
-    cite_entry,
-    cite_event,
-    distinct,
-    events_of,
     is_short,
     listed,
     live_pods,
-    message_of,
     pod_spec_of,
     pods_of,
     proof_of_absence,
-    quoted,
     ref_to,
     wanted_replicas,
     workload_named,
@@ -75,7 +71,7 @@ class QuotaRefusal:
 
 def quota_exceeded(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each quota or limit range that keeps something from being made."""
-    return distinct(
+    return one_per_field(
         [*_findings(snapshot), *_service_findings(snapshot), *_claim_findings(snapshot), *_reckoned(snapshot)]
     )
 

@@ -11,29 +11,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.core.cluster.relations import controller_of
+from inquest.core.cluster.relations import backends_of, controller_of
 from inquest.core.cluster.selectors import is_scaled_by, selector_selects
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, named_quote, quoted
+from inquest.core.diagnosis.detectors.events import events_of, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
-    backend_names,
     callee,
     complaint,
     names_of,
     services_of,
 )
-from inquest.core.diagnosis.detectors.reading import cited
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_event,
-    distinct,
-    events_of,
-    key_of,
-    message_of,
-    named_quote,
-    quoted,
-    template_labels,
-    wanted_replicas,
-)
+from inquest.core.diagnosis.detectors.workloads import template_labels, wanted_replicas
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -68,7 +58,7 @@ class ExpectedPods:
 
 def scaled_to_zero(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each workload that is wanted and has been scaled to zero."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -162,7 +152,7 @@ def _autoscaler(snapshot: Snapshot, workload: ObservedObject) -> Iterator[Expect
 def _callers(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
     """A workload that runs and is told to call it; it counts for more where it complains."""
     services = services_of(snapshot, workload)
-    callers = {key_of(each.caller_ref): each for each in addresses(snapshot) if callee(snapshot, each) in services}
+    callers = {each.caller_ref.key: each for each in addresses(snapshot) if callee(snapshot, each) in services}
     for address in callers.values() if services else ():
         if address.caller.name == workload.name or not _runs(address.caller):
             continue
@@ -187,7 +177,7 @@ def _runs(caller: ObservedObject) -> bool:
 def _routes(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
     names = {each.name for each in services_of(snapshot, workload)}
     for ingress in snapshot.of_kind("Ingress"):
-        routed = names & set(backend_names(ingress))
+        routed = names & set(backends_of(ingress.object))
         if ingress.namespace == workload.namespace and routed:
             words = f"{ingress.ref.display} sends requests to its Service {min(routed)}"
             yield ExpectedPods(words, 0.85, cite(snapshot, ingress, quoted("name", min(routed))))
@@ -215,7 +205,7 @@ def _signal(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPo
         if target.kind == "Service" and (target.namespace, target.name) == place:
             words = f"the Signal is about Service/{service.name}, which has nobody else"
             yield ExpectedPods(words, 0.9, cite(snapshot, service, named_quote(service)))
-        elif (target.kind, target.namespace, target.name) == (workload.kind, workload.namespace, workload.name):
+        elif (target.kind, target.namespace, target.name) == workload.key:
             words = f"the Signal is about it, and Service/{service.name} waits for its pods"
             yield ExpectedPods(words, 0.8, cite(snapshot, service, named_quote(service)))
         elif _scaled_down(snapshot, workload):

@@ -18,8 +18,11 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import selectors_added
 from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field, strongest
-from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
+from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cited, limited, quoted
+from inquest.core.diagnosis.detectors.containers import pod_field
+from inquest.core.diagnosis.detectors.events import events_of, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_container
+from inquest.core.diagnosis.detectors.revisions import roll_back, way_back
 from inquest.core.diagnosis.detectors.scheduling.node_reading import (
     allocatable,
     exceeds_every_node,
@@ -32,17 +35,14 @@ from inquest.core.diagnosis.detectors.scheduling.node_reading import (
     workers,
 )
 from inquest.core.diagnosis.detectors.startup.injected import placement
-from inquest.core.diagnosis.detectors.workload_reading import (
+from inquest.core.diagnosis.detectors.workloads import (
     age_seconds,
-    cite,
-    cite_entry,
-    events_of,
     listed,
     live_pods,
-    message_of,
+    mounted_claims,
+    node_of,
     pod_spec_of,
     proof_of_absence,
-    quoted,
     ready_replicas,
     wanted_replicas,
     workload_of,
@@ -153,7 +153,7 @@ class Obstacle:
 
 def unschedulable(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each workload whose pods wait for a node."""
-    return strongest(_findings(snapshot))
+    return one_per_container(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -259,16 +259,12 @@ def _would_take(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, f
     told = {each.kind for each in found}
     if not told & {"affinity", "topology"}:
         return not told & {"volumeAffinity", "volumeCount"}
-    return not any(_app(each) == _app(pod) for each in live_pods(snapshot) if _is_on(each, node))
+    return not any(_app(each) == _app(pod) for each in live_pods(snapshot) if node_of(each) == node.name)
 
 
 def _lacks(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, resource: str) -> bool:
     room = allocatable(node, resource)
     return room is not None and requested(pod, resource) > room - taken(snapshot, node.name, resource)
-
-
-def _is_on(pod: ObservedObject, node: ObservedObject) -> bool:
-    return bool(pod.spec.get("nodeName") == node.name)
 
 
 def _app(pod: ObservedObject) -> dict[str, str]:
@@ -589,10 +585,7 @@ def _cordoned(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, fir
 
 
 def _volumes(snapshot: Snapshot, pod: ObservedObject) -> list[ObservedObject]:
-    names = {(each.get("persistentVolumeClaim") or {}).get("claimName") for each in listed(pod.spec, "volumes")}
-    namespace = pod.metadata.get("namespace")
-    claims = [each for each in snapshot.of_kind("PersistentVolumeClaim") if each.namespace == namespace]
-    bound = {each.spec.get("volumeName") for each in claims if each.name in names}
+    bound = {each.spec.get("volumeName") for each in mounted_claims(snapshot, pod)}
     return [each for each in snapshot.of_kind("PersistentVolume") if each.name in bound]
 
 
@@ -666,7 +659,7 @@ def _ignored(snapshot: Snapshot, pod: ObservedObject) -> Finding:
 
 def _is_nowhere(snapshot: Snapshot, pod: ObservedObject) -> bool:
     """Put on a node by name, past the scheduler, and there is no such node."""
-    name = str(pod.spec.get("nodeName") or "")
+    name = node_of(pod)
     return pod.status.get("phase") == "Pending" and bool(name) and bool(_no_node(snapshot, name))
 
 
@@ -675,7 +668,7 @@ def _no_node(snapshot: Snapshot, name: str) -> str:
 
 
 def _nowhere(snapshot: Snapshot, pod: ObservedObject) -> Finding:
-    ref, name = workload_of(snapshot, pod), str(pod.spec.get("nodeName"))
+    ref, name = workload_of(snapshot, pod), node_of(pod)
     field, back = pod_field(ref, "nodeName"), way_back(snapshot, ref)
     return Finding(
         detector=NAME,

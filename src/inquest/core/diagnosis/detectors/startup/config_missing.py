@@ -14,24 +14,18 @@ from difflib import get_close_matches
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.platform.bindings import key_field
-from inquest.core.diagnosis.detectors.reading import (
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import (
     Container,
-    cited,
-    config_map,
     container_field,
     containers_of,
-    culprit,
-    events_about,
-    is_fresh,
-    is_going,
-    limited,
-    message_of,
     nearest_first,
     pod_field,
-    possible,
-    rollout_facts,
 )
+from inquest.core.diagnosis.detectors.events import events_on, is_fresh, message_of
+from inquest.core.diagnosis.detectors.platform.bindings import key_field
+from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
+from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -84,8 +78,8 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _has_come(snapshot: Snapshot, pod: ObservedObject, missing: MissingReference) -> bool:
     """It was made since the kubelet looked: the next look finds it."""
-    found = config_map(snapshot, missing.name, pod.namespace) if missing.kind == "ConfigMap" else None
-    data = {**(found.object.get("data") or {}), **(found.object.get("binaryData") or {})} if found else {}
+    found = snapshot.at("ConfigMap", pod.namespace, missing.name) if missing.kind == "ConfigMap" else None
+    data = {**found.data, **(found.object.get("binaryData") or {})} if found else {}
     return found is not None and (not missing.key or missing.key in data)
 
 
@@ -94,7 +88,7 @@ def _missing(snapshot: Snapshot, pod: ObservedObject) -> Iterator[MissingReferen
     for container in waiting:
         yield from _said(pod, str(container.waiting.get("message") or ""), pod.evidence)
     if waiting or any(each.waiting.get("reason") in _STARTING for each in containers_of(pod)):
-        for event in events_about(snapshot, pod, "FailedMount", "Failed"):
+        for event in events_on(snapshot, pod, "FailedMount", "Failed", recent=False):
             if is_fresh(snapshot, event, _RECENT):
                 yield from _said(pod, message_of(event), event.evidence)
 
@@ -125,7 +119,7 @@ def _source_of(pod: ObservedObject, message: str, kind: str, key: str) -> str:
 
 
 def _finding(snapshot: Snapshot, pod: ObservedObject, missing: MissingReference) -> Finding:
-    owner = culprit(snapshot, pod)
+    owner = workload_of(snapshot, pod)
     named = TargetRef(api_version="v1", kind=missing.kind, name=missing.name, namespace=pod.namespace or None)
     meant = _meant(snapshot, pod, missing)
     ref, field, value = (
@@ -166,8 +160,8 @@ def _meant(snapshot: Snapshot, pod: ObservedObject, missing: MissingReference) -
     if missing.kind != "ConfigMap":
         return ""
     if missing.key:
-        found = config_map(snapshot, missing.name, pod.namespace)
-        known = [str(key) for key in (found.object.get("data") or {})] if found else []
+        found = snapshot.at("ConfigMap", pod.namespace, missing.name)
+        known = [str(key) for key in found.data] if found else []
         return next(iter(get_close_matches(missing.key, known, 1, 0.75)), "")
     names = [each.name for each in snapshot.of_kind("ConfigMap") if each.namespace == pod.namespace]
     return next(iter(get_close_matches(missing.name, names, 1, 0.85)), "")

@@ -12,22 +12,11 @@ from datetime import timedelta
 from typing import Final
 
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.diagnosis.detectors.reading import (
-    Container,
-    cited,
-    container_field,
-    containers_of,
-    count_of,
-    culprit,
-    events_about,
-    every_container,
-    is_fresh,
-    is_going,
-    limited,
-    message_of,
-    own_pods,
-    strongest,
-)
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import Container, container_field, containers_of, every_container
+from inquest.core.diagnosis.detectors.events import count_of, events_on, is_fresh, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_container
+from inquest.core.diagnosis.detectors.workloads import is_going, own_pods, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -59,7 +48,7 @@ class Sign:
 
 def cpu_throttled(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each container of a workload that its CPU limit slows down."""
-    return strongest(_findings(snapshot, own_pods(snapshot)))
+    return one_per_container(_findings(snapshot, own_pods(snapshot)))
 
 
 def _findings(snapshot: Snapshot, own: Collection[ObservedObject]) -> Iterator[Finding]:
@@ -102,7 +91,7 @@ def _used(snapshot: Snapshot, container: Container, limit: float) -> Sign | None
 def _late(snapshot: Snapshot, container: Container) -> Sign | None:
     """A probe that was answered too late, while the container is not ready or was killed for it, or again and again."""
     suffers = not container.is_ready or container.restarts > 0
-    for event in events_about(snapshot, container.pod, "Unhealthy"):
+    for event in events_on(snapshot, container.pod, "Unhealthy", recent=False):
         if _is_late(snapshot, event, container) and (suffers or _goes_on(snapshot, event)):
             return Sign("answers its probes too late", cited(snapshot, event.evidence, message_of(event)))
     return None
@@ -152,7 +141,7 @@ def _is_much(line: str) -> bool:
 
 
 def _finding(snapshot: Snapshot, container: Container, signs: list[Sign], confidence: float) -> Finding:
-    ref, limit = culprit(snapshot, container.pod), container.limit("cpu")
+    ref, limit = workload_of(snapshot, container.pod), container.limit("cpu")
     why = " and ".join(sign.says for sign in signs)
     return Finding(
         detector=NAME,

@@ -14,23 +14,15 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import is_recent, parse_time
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, logs_of
+from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.logs.causes import cause_of_end, summary_of
 from inquest.core.diagnosis.detectors.logs.view import LogCause, command_of, view_of
 from inquest.core.diagnosis.detectors.logs.words import telling_line
-from inquest.core.diagnosis.detectors.reading import (
-    Container,
-    cited,
-    container_field,
-    culprit,
-    every_container,
-    is_going,
-    is_made_good,
-    limited,
-    logs_of,
-    possible,
-    rollout_facts,
-    strongest,
-)
+from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
+from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
+from inquest.core.diagnosis.health import controller_in, is_made_good
 from inquest.core.evidence.evidence import Citation, Finding, Json
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -80,7 +72,7 @@ _REFUTED: Final = {
 
 def crash_loop(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each container of a workload that does not stay up."""
-    return strongest(_findings(snapshot))
+    return one_per_container(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -92,8 +84,9 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _is_past(snapshot: Snapshot, container: Container) -> bool:
     """It is being deleted, was put away by its node, or the Job it belongs to was done after all."""
-    put_away = container.pod.status.get("reason") in _PUT_AWAY
-    return put_away or is_going(container.pod) or is_made_good(snapshot, container.pod)
+    put_away, owner = container.pod.status.get("reason") in _PUT_AWAY, controller_in(snapshot, container.pod)
+    is_done = owner is not None and owner.kind == "Job" and is_made_good(snapshot, owner)
+    return put_away or is_going(container.pod) or is_done
 
 
 def loops(container: Container, end: Json, snapshot: Snapshot) -> bool:
@@ -147,7 +140,7 @@ def _by_log(snapshot: Snapshot, container: Container, end: Json) -> LogCause | N
 
 
 def _told(snapshot: Snapshot, container: Container, end: Json, found: LogCause) -> Finding:
-    ref = culprit(snapshot, container.pod)
+    ref = workload_of(snapshot, container.pod)
     own = found.object == ref
     facts = _facts(snapshot, container, end, found.line)
     return Finding(
@@ -173,7 +166,7 @@ def _told(snapshot: Snapshot, container: Container, end: Json, found: LogCause) 
 
 
 def _untold(snapshot: Snapshot, container: Container, end: Json) -> Finding:
-    ref = culprit(snapshot, container.pod)
+    ref = workload_of(snapshot, container.pod)
     log = next(iter(logs_of(snapshot, container)), None)
     line = telling_line(log.text) if log else ""
     category = _category(container, end, line)
@@ -247,5 +240,5 @@ def _facts(snapshot: Snapshot, container: Container, end: Json, line: str) -> di
         "exitCode": str(end.get("exitCode", "")),
         "lastLine": limited(line),
         "restartCount": str(container.restarts),
-        **rollout_facts(snapshot, culprit(snapshot, container.pod)),
+        **rollout_facts(snapshot, workload_of(snapshot, container.pod)),
     }

@@ -7,22 +7,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.reading import (
-    Container,
-    cited,
-    container_field,
-    culprit,
-    events_about,
-    every_container,
-    is_going,
-    limited,
-    message_of,
-    pod_field,
-    possible,
-    rollout_facts,
-    strongest,
-)
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, pod_field
+from inquest.core.diagnosis.detectors.events import events_on, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_container
+from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
 from inquest.core.diagnosis.detectors.startup.injected import KIND, injector, is_injected
+from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -97,7 +88,7 @@ _SECRETS: Final = re.compile(r"image pull secrets \((?P<names>[^)]{1,253})\)")
 
 def image_pull(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each container of a workload that waits for its image."""
-    return strongest(_findings(snapshot))
+    return one_per_container(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -108,7 +99,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _finding(snapshot: Snapshot, container: Container) -> Finding:
     injected = is_injected(snapshot, container)
-    ref = _who_changes(snapshot, container) if injected else culprit(snapshot, container.pod)
+    ref = _who_changes(snapshot, container) if injected else workload_of(snapshot, container.pod)
     image = str(container.spec.get("image") or container.status.get("image") or "")
     events = _failures(snapshot, container, image)
     cause = _cause(container, events)
@@ -127,7 +118,7 @@ def _finding(snapshot: Snapshot, container: Container) -> Finding:
         confidence=_CONFIDENCE.get(cause, 0.95),
         citations=_citations(snapshot, container, image, events, missing),
         explains=(str(container.waiting.get("reason")),),
-        felt_by=(culprit(snapshot, container.pod),),
+        felt_by=(workload_of(snapshot, container.pod),),
         facts=facts,
         refuted_by=(_REFUTED.get(cause, "The registry has this image under this name and tag."),),
         actions=() if injected else possible(snapshot, _ACTIONS.get(cause, _PATCH), facts, ref, field),
@@ -158,7 +149,7 @@ def _place(ref: TargetRef, container: Container, cause: str, image: str, missing
 
 def _missing_secrets(snapshot: Snapshot, container: Container) -> str:
     """Pull secrets that the kubelet does not find."""
-    for event in events_about(snapshot, container.pod, "FailedToRetrieveImagePullSecret"):
+    for event in events_on(snapshot, container.pod, "FailedToRetrieveImagePullSecret", recent=False):
         if match := _SECRETS.search(message_of(event)):
             return match["names"]
     return ""
@@ -166,17 +157,17 @@ def _missing_secrets(snapshot: Snapshot, container: Container) -> str:
 
 def _before(snapshot: Snapshot, container: Container, image: str) -> dict[str, str]:
     """The image of a running pod of the same workload: what works."""
-    owner = culprit(snapshot, container.pod)
+    owner = workload_of(snapshot, container.pod)
     for other in every_container(snapshot):
         same = other.name == container.name and other.pod.name != container.pod.name and other.is_running
         found = str(other.spec.get("image") or "")
-        if same and found != image and culprit(snapshot, other.pod) == owner:
+        if same and found != image and workload_of(snapshot, other.pod) == owner:
             return {"runningImage": found}
     return {}
 
 
 def _failures(snapshot: Snapshot, container: Container, image: str) -> list[ObservedObject]:
-    events = events_about(snapshot, container.pod, "Failed")
+    events = events_on(snapshot, container.pod, "Failed", recent=False)
     return [event for event in events if image in str(event.object.get("message"))]
 
 
@@ -201,6 +192,6 @@ def _citations(
     quotes = (f'"reason":"{container.waiting.get("reason")}"', f'"image":"{image}"')
     events = events[:1]
     if missing:
-        events += events_about(snapshot, container.pod, "FailedToRetrieveImagePullSecret")[:1]
+        events += events_on(snapshot, container.pod, "FailedToRetrieveImagePullSecret", recent=False)[:1]
     said = [cited(snapshot, event.evidence, message_of(event)) for event in events]
     return (*cited(snapshot, container.pod.evidence, *quotes), *(each for group in said for each in group))

@@ -11,7 +11,8 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import injected_into
 from inquest.core.cluster.selectors import selector_selects
-from inquest.core.diagnosis.detectors.reading import Container, culprit
+from inquest.core.diagnosis.detectors.containers import Container
+from inquest.core.diagnosis.detectors.workloads import workload_of
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -21,7 +22,7 @@ POLICY: Final = "MutatingAdmissionPolicy"
 
 def is_injected(snapshot: Snapshot, container: Container) -> bool:
     """Whether the workload behind the pod was read, and its template has no container of this name."""
-    workload = snapshot.find(culprit(snapshot, container.pod))
+    workload = snapshot.find(workload_of(snapshot, container.pod))
     return container.name in injected_into(container.pod.object, workload.object if workload else None)
 
 

@@ -13,17 +13,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition_of, is_recent, parse_time
+from inquest.core.cluster.objects import condition_of, is_recent, is_true, parse_time
 from inquest.core.cluster.relations import controller_of
-from inquest.core.diagnosis.detectors.reading import (
-    cited,
-    containers_of,
-    is_fresh,
-    is_going,
-    is_made_good,
-    limited,
-    message_of,
-)
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import containers_of
+from inquest.core.diagnosis.detectors.events import is_fresh, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_object
+from inquest.core.diagnosis.detectors.workloads import is_going
+from inquest.core.diagnosis.health import controller_in, is_made_good
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -66,10 +63,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str, float]]] = {
 
 def jobs(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each Job or CronJob that does not do its work."""
-    best: dict[tuple[str, str, str], Finding] = {}
-    for finding in sorted(_findings(snapshot), key=lambda each: -each.confidence):
-        best.setdefault((finding.object.kind, finding.object.namespace or "", finding.object.name), finding)
-    return list(best.values())
+    return one_per_object(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -122,7 +116,7 @@ def _job(snapshot: Snapshot, job: ObservedObject) -> Iterator[Finding]:
     if failed.get("status") != "True" or not recent or is_made_good(snapshot, job):
         return
     word, says, confidence = _REASONS.get(str(failed.get("reason")), ("backoffLimit", "failed", 0.65))
-    owner = _owner(job)
+    owner = _schedule_of(job)
     yield _finding(
         snapshot,
         job,
@@ -143,10 +137,17 @@ def _beside(snapshot: Snapshot, pod: ObservedObject) -> Iterator[Finding]:
     done = [each for each in own if each.ended.get("exitCode") == 0]
     left = [each for each in own if each.is_running]
     ended = [at for each in done if (at := parse_time(each.ended.get("finishedAt")))]
-    job = snapshot.find(culprit_job) if (culprit_job := _job_of(pod)) else None
-    if job is None or not left or not ended or snapshot.taken_at - max(ended) < _LINGERS or is_going(pod):
+    job = controller_in(snapshot, pod)
+    if (
+        job is None
+        or job.kind != "Job"
+        or not left
+        or not ended
+        or snapshot.taken_at - max(ended) < _LINGERS
+        or is_going(pod)
+    ):
         return
-    ref = _owner(job) or job.ref
+    ref = _schedule_of(job) or job.ref
     field = f"{'spec.jobTemplate.' if ref.kind == 'CronJob' else ''}spec.template.spec.containers[name={left[0].name}]"
     yield _finding(
         snapshot,
@@ -164,16 +165,8 @@ def _beside(snapshot: Snapshot, pod: ObservedObject) -> Iterator[Finding]:
     )
 
 
-def _job_of(pod: ObservedObject) -> TargetRef | None:
-    owner = controller_of(pod.object)
-    return (
-        TargetRef(kind="Job", name=owner["name"], namespace=pod.namespace or None)
-        if owner.get("kind") == "Job"
-        else None
-    )
-
-
-def _owner(job: ObservedObject) -> TargetRef | None:
+def _schedule_of(job: ObservedObject) -> TargetRef | None:
+    """The CronJob that made it, read or not."""
     owner = controller_of(job.object)
     if owner.get("kind") != "CronJob":
         return None
@@ -266,7 +259,7 @@ def _blocked(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
 
 def _hangs(job: ObservedObject, ran: timedelta, period: timedelta) -> bool:
     status = job.status
-    done = any(condition_of(status, word).get("status") == "True" for word in ("Complete", "Failed"))
+    done = any(is_true(status, word) for word in ("Complete", "Failed"))
     return not done and bool(status.get("active")) and ran > period * _STUCK_RUNS
 
 
@@ -281,7 +274,7 @@ def _hanging(snapshot: Snapshot, cron: ObservedObject, job: ObservedObject, bega
         field="spec.activeDeadlineSeconds",
         value="" if deadline is None else str(deadline),
         says=f"it runs since {began:%Y-%m-%dT%H:%M:%SZ} and CronJob/{cron.name} (concurrencyPolicy Forbid, schedule "
-        f"{(cron.object.get('spec') or {}).get('schedule')}) starts no other beside it{last}",
+        f"{cron.spec.get('schedule')}) starts no other beside it{last}",
         confidence=0.88,
         quotes=(f'"startTime":"{began:%Y-%m-%dT%H:%M:%SZ}"', '"active":1'),
         more=(

@@ -16,24 +16,18 @@ from typing import Final
 
 from inquest.core.cluster.objects import is_recent
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.diagnosis.detectors.reading import (
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import (
     Container,
-    cited,
     container_field,
     containers_of,
-    culprit,
-    events_about,
     every_container,
-    is_fresh,
-    is_going,
-    limited,
     logs_of,
-    message_of,
-    own_pods,
-    possible,
-    rollout_facts,
-    strongest,
 )
+from inquest.core.diagnosis.detectors.events import events_on, is_fresh, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_container
+from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
+from inquest.core.diagnosis.detectors.workloads import is_going, node_of, own_pods, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -61,7 +55,7 @@ _HEAP: Final = re.compile(r"-Xmx(?P<java>\d+[kKmMgG]?)|--max[-_]old[-_]space[-_]
 
 def oom_killed(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each container of a workload that was killed recently, or is down because of it."""
-    return strongest(_findings(snapshot, own_pods(snapshot)))
+    return one_per_container(_findings(snapshot, own_pods(snapshot)))
 
 
 def _findings(snapshot: Snapshot, own: Collection[ObservedObject]) -> Iterator[Finding]:
@@ -112,7 +106,7 @@ def _refused(snapshot: Snapshot, container: Container) -> Iterator[MemoryKill]:
         yield MemoryKill(reason, message, None, container.pod.evidence)
     if container.is_ready or container.is_running:
         return
-    for event in events_about(snapshot, container.pod, "Failed", "FailedCreatePodSandBox"):
+    for event in events_on(snapshot, container.pod, "Failed", "FailedCreatePodSandBox", recent=False):
         path = str(involved_object(event.object).get("fieldPath") or "")
         is_meant = f"{{{container.name}}}" in path if path else _is_smallest(container)
         if is_meant and is_fresh(snapshot, event, _RECENT) and is_memory_kill(message_of(event)):
@@ -131,7 +125,7 @@ def _still_matters(container: Container, kill: MemoryKill, snapshot: Snapshot) -
 
 
 def _finding(snapshot: Snapshot, container: Container, kill: MemoryKill) -> Finding:
-    ref, limit = culprit(snapshot, container.pod), container.limit("memory")
+    ref, limit = workload_of(snapshot, container.pod), container.limit("memory")
     leak = _leaks(snapshot, container)
     facts = {**_facts(container, kill, limit), **_heap(snapshot, container, limit), **rollout_facts(snapshot, ref)}
     node = [] if limit else _node_events(snapshot, container)
@@ -200,7 +194,7 @@ def _facts(container: Container, kill: MemoryKill | None, limit: str) -> dict[st
     return {
         "container": container.name,
         "pod": container.pod.name,
-        "node": str(container.pod.spec.get("nodeName") or "") if not limit else "",
+        "node": node_of(container.pod) if not limit else "",
         "memoryLimit": limit,
         "memoryRequest": container.request("memory"),
         "exitCode": kill.exit_code if kill else "",
@@ -214,7 +208,7 @@ def _facts(container: Container, kill: MemoryKill | None, limit: str) -> dict[st
 
 def _node_events(snapshot: Snapshot, container: Container) -> list[ObservedObject]:
     """What the kernel told of its node."""
-    node = container.pod.spec.get("nodeName")
+    node = node_of(container.pod)
     events = [event for event in snapshot.of_kind("Event") if event.object.get("reason") in _NODE_REASONS]
     return [event for event in events if _about(event) == node and is_fresh(snapshot, event, _RECENT)][:1]
 
@@ -293,7 +287,7 @@ def _usage(snapshot: Snapshot, container: Container) -> tuple[str, str]:
 
 
 def _leak_ahead(snapshot: Snapshot, container: Container) -> Finding:
-    ref, limit = culprit(snapshot, container.pod), container.limit("memory")
+    ref, limit = workload_of(snapshot, container.pod), container.limit("memory")
     used, evidence = _usage(snapshot, container)
     facts = {**_facts(container, None, limit), **rollout_facts(snapshot, ref)}
     return Finding(

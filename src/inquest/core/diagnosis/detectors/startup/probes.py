@@ -15,23 +15,12 @@ from typing import Any, Final
 
 from inquest.core.cluster.objects import event_moment, is_recent, parse_time
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.diagnosis.detectors.reading import (
-    Container,
-    cited,
-    container_field,
-    count_of,
-    culprit,
-    events_about,
-    every_container,
-    is_fresh,
-    is_going,
-    limited,
-    logs_of,
-    message_of,
-    possible,
-    rollout_facts,
-    strongest,
-)
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, logs_of
+from inquest.core.diagnosis.detectors.events import count_of, events_on, is_fresh, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_container
+from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
+from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -136,7 +125,7 @@ class ProbeFault:
 
 def probes(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each container whose probe is at fault."""
-    return strongest(_findings(snapshot))
+    return one_per_container(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -152,7 +141,7 @@ def _failures(snapshot: Snapshot, container: Container) -> Iterator[ProbeFailure
     if is_going(container.pod):
         return
     seen: set[str] = set()
-    for event in _newest_first(events_about(snapshot, container.pod, "Unhealthy", "ProbeWarning")):
+    for event in _newest_first(events_on(snapshot, container.pod, "Unhealthy", "ProbeWarning", recent=False)):
         said = _FAILED.search(message_of(event)) if is_fresh(snapshot, event, _RECENT) else None
         probe = container.spec.get(_KINDS[said["kind"]]) if said else None
         if said and probe and said["kind"] not in seen and _is_about(event, container):
@@ -505,7 +494,7 @@ _RULES: Final[tuple[Rule, ...]] = (
 
 def _finding(snapshot: Snapshot, failure: ProbeFailure, fault: ProbeFault) -> Finding:
     container = failure.container
-    ref = culprit(snapshot, container.pod)
+    ref = workload_of(snapshot, container.pod)
     whole = container_field(ref, container, "").rstrip(".")
     field = f"{whole}.{failure.field}.{fault.rest}".rstrip(".")
     facts = rollout_facts(snapshot, ref)

@@ -10,25 +10,14 @@ from datetime import timedelta
 from typing import Any, Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, pod_field
+from inquest.core.diagnosis.detectors.events import events_on, is_fresh, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.logs.view import command_of
-from inquest.core.diagnosis.detectors.reading import (
-    Container,
-    cited,
-    container_field,
-    culprit,
-    events_about,
-    every_container,
-    is_fresh,
-    is_going,
-    limited,
-    message_of,
-    pod_field,
-    possible,
-    rollout_facts,
-    strongest,
-)
+from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
 from inquest.core.diagnosis.detectors.startup.oom_killed import is_memory_kill
-from inquest.core.diagnosis.detectors.workload_reading import is_short
+from inquest.core.diagnosis.detectors.workloads import is_going, is_short, node_of, workload_of
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -175,7 +164,7 @@ class StartRefusal:
 
 def start_failing(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each container that cannot be started."""
-    return strongest(_findings(snapshot))
+    return one_per_container(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -187,7 +176,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
                 yield found
     for pod in snapshot.of_kind("Pod"):
         # One that was refused once is history as soon as another of its workload was taken.
-        if _reason(pod) in _POD_REASONS and is_short(snapshot, culprit(snapshot, pod)):
+        if _reason(pod) in _POD_REASONS and is_short(snapshot, workload_of(snapshot, pod)):
             yield _refused_pod(snapshot, pod)
 
 
@@ -212,7 +201,7 @@ def _in_hook(container: Container) -> bool:
 
 def _told_by_event(snapshot: Snapshot, container: Container, waiting: str) -> StartRefusal | None:
     reasons = ("Failed", "FailedPostStartHook") if waiting in _WAITING else ("FailedPostStartHook",)
-    for event in events_about(snapshot, container.pod, *reasons):
+    for event in events_on(snapshot, container.pod, *reasons, recent=False):
         path = str(involved_object(event.object).get("fieldPath") or "")
         if is_fresh(snapshot, event, _RECENT) and (not path or f"{{{container.name}}}" in path):
             return StartRefusal(
@@ -278,7 +267,7 @@ def _mount(container: Container, named: dict[str, str]) -> dict[str, Any]:
 
 def _finding(snapshot: Snapshot, refusal: StartRefusal, row: StartRule, field: str, value: str) -> Finding:
     container = refusal.container
-    owner = culprit(snapshot, container.pod)
+    owner = workload_of(snapshot, container.pod)
     ref = _node(snapshot, container.pod) if row.field == NODE else owner
     facts = {
         **rollout_facts(snapshot, owner),
@@ -318,13 +307,13 @@ def _path(owner: TargetRef, container: Container, field: str) -> str:
 
 
 def _node(snapshot: Snapshot, pod: ObservedObject) -> TargetRef:
-    name = str(pod.spec.get("nodeName") or "")
-    return TargetRef(api_version="v1", kind="Node", name=name) if name else culprit(snapshot, pod)
+    name = node_of(pod)
+    return TargetRef(api_version="v1", kind="Node", name=name) if name else workload_of(snapshot, pod)
 
 
 def _refused_pod(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     """A pod that its kubelet refused whole."""
-    owner, reason = culprit(snapshot, pod), _reason(pod)
+    owner, reason = workload_of(snapshot, pod), _reason(pod)
     message = str(pod.status.get("message") or reason)
     category, field = _POD_REASONS[reason]
     first: Json = next(iter(pod.spec.get("containers") or ()), {})

@@ -16,23 +16,13 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition_of, event_moment, parse_time
 from inquest.core.cluster.quantities import parse_quantity
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.containers import pod_field, template_field
+from inquest.core.diagnosis.detectors.events import events_on, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import lines_of
 from inquest.core.diagnosis.detectors.platform.bindings import size_to_grow
-from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_event,
-    distinct,
-    events_on,
-    is_short,
-    listed,
-    live_pods,
-    message_of,
-    named_quote,
-    quoted,
-    template_field,
-    workload_of,
-)
+from inquest.core.diagnosis.detectors.workloads import is_short, listed, live_pods, node_of, workload_of
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -55,7 +45,7 @@ _NODE: Final = re.compile(
 
 def disk_full(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each volume that is full, and for each workload whose pods are put out."""
-    return distinct([*_full(snapshot), *_not_grown(snapshot), *_evicted(snapshot)])
+    return one_per_field([*_full(snapshot), *_not_grown(snapshot), *_evicted(snapshot)])
 
 
 # --- full volumes -------------------------------------------------------------------------------------------
@@ -246,7 +236,7 @@ def _eviction(snapshot: Snapshot, pod: ObservedObject, owner: TargetRef) -> Find
         facts={
             "pod": pod.name,
             "workload": owner.name,
-            "node": str(pod.spec.get("nodeName") or ""),
+            "node": node_of(pod),
             **facts,
         },
         refuted_by=("The same use without an eviction, or the limit being higher at that time, would refute it.",),

@@ -11,19 +11,17 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.reading import limited
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_event,
-    distinct,
-    events_on,
+from inquest.core.cluster.relations import claims_of
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.events import events_on, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
+from inquest.core.diagnosis.detectors.workloads import (
     is_ready,
     listed,
     live_pods,
-    message_of,
-    named_quote,
+    mounted_claims,
+    node_of,
     pod_spec_of,
-    quoted,
     workload_of,
 )
 from inquest.core.evidence.evidence import Finding, ObservedObject
@@ -46,7 +44,7 @@ _REASONS: Final = ("FailedAttachVolume", "FailedMount", "FailedMapVolume")
 
 def volume_attach(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each volume that a waiting pod cannot have on its node."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -61,14 +59,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _claim_of(snapshot: Snapshot, pod: ObservedObject, volume: str) -> ObservedObject | None:
     """The pod's claim that is bound to this volume; its only one where the volume is not told."""
-    names = {(each.get("persistentVolumeClaim") or {}).get("claimName") for each in listed(pod.spec, "volumes")} - {
-        None
-    }
-    claims = [
-        each
-        for each in snapshot.of_kind("PersistentVolumeClaim")
-        if each.namespace == pod.namespace and each.name in names
-    ]
+    claims = mounted_claims(snapshot, pod)
     bound = [each for each in claims if each.spec.get("volumeName") == volume]
     return next(iter(bound), claims[0] if len(claims) == 1 else None)
 
@@ -118,17 +109,15 @@ def _holders(snapshot: Snapshot, pod: ObservedObject, claim: ObservedObject | No
     """Other pods on other nodes with the same claim, or those that the message names."""
     names = {each.strip() for each in named.split(",")}
     same = (each for each in live_pods(snapshot) if each.namespace == pod.namespace and each.name != pod.name)
-    return [each for each in same if each.name in names or (claim and _uses(each, claim.name) and _apart(each, pod))]
-
-
-def _uses(pod: ObservedObject, claim: str) -> bool:
-    volumes = listed(pod.spec, "volumes")
-    return any((each.get("persistentVolumeClaim") or {}).get("claimName") == claim for each in volumes)
+    return [
+        each
+        for each in same
+        if each.name in names or (claim and claim.name in claims_of(each.object) and _apart(each, pod))
+    ]
 
 
 def _apart(one: ObservedObject, other: ObservedObject) -> bool:
-    node = one.spec.get("nodeName")
-    return node is not None and node != other.spec.get("nodeName")
+    return node_of(one) not in ("", node_of(other))
 
 
 # --- no driver -------------------------------------------------------------------------------------------------------
@@ -140,7 +129,7 @@ def _no_driver(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -
         return None
     driver = str(match["kubelet"] or match["controller"])
     owner = workload_of(snapshot, pod)
-    node = str(match["node"] or pod.spec.get("nodeName") or "")
+    node = match["node"] or node_of(pod)
     ref, field = _node_without(snapshot, node, driver) or _driver_place(snapshot, owner, pod, driver)
     return Finding(
         detector=NAME,
@@ -165,7 +154,7 @@ def _no_driver(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -
 def _node_without(snapshot: Snapshot, node: str, driver: str) -> tuple[TargetRef, str] | None:
     """A driver that another node has is installed: what lacks it is this node."""
     known = {each.name: _drivers(each) for each in snapshot.of_kind("CSINode")}
-    here = next((each for each in snapshot.of_kind("CSINode") if each.name == node), None)
+    here = snapshot.at("CSINode", "", node)
     elsewhere = any(driver in drivers for name, drivers in known.items() if name != node)
     return (here.ref, "spec.drivers") if here and elsewhere and driver not in known[node] else None
 
@@ -199,7 +188,7 @@ def _refused(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> 
     if match is None:
         return None
     owner = workload_of(snapshot, pod)
-    volume = next((each for each in snapshot.of_kind("PersistentVolume") if each.name == match["volume"]), None)
+    volume = snapshot.at("PersistentVolume", "", match["volume"])
     claim = _claim_of(snapshot, pod, match["volume"])
     found = claim or volume
     ref = found.ref if found else owner

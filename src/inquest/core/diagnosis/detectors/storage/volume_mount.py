@@ -14,24 +14,13 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import is_recent
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.containers import pod_field, template_field
+from inquest.core.diagnosis.detectors.events import events_on, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import lines_of
-from inquest.core.diagnosis.detectors.reading import cited, limited, pod_field
-from inquest.core.diagnosis.detectors.rollout.rollout_reading import roll_back, way_back
-from inquest.core.diagnosis.detectors.workload_reading import (
-    cite,
-    cite_event,
-    container_troubles,
-    distinct,
-    events_on,
-    is_ready,
-    listed,
-    live_pods,
-    message_of,
-    named_quote,
-    quoted,
-    template_field,
-    workload_of,
-)
+from inquest.core.diagnosis.detectors.revisions import roll_back, way_back
+from inquest.core.diagnosis.detectors.workloads import container_troubles, is_ready, listed, live_pods, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -123,7 +112,7 @@ FAULTS: Final = (
 
 def volume_mount(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each volume that a pod cannot use as it wants."""
-    return distinct([*_mounts(snapshot), *_sub_paths(snapshot), *_writes(snapshot)])
+    return one_per_field([*_mounts(snapshot), *_sub_paths(snapshot), *_writes(snapshot)])
 
 
 # --- the kubelet cannot mount it ----------------------------------------------------------------------------
@@ -175,7 +164,7 @@ def _place(
     snapshot: Snapshot, owner: TargetRef, pod: ObservedObject, name: str, fault: MountFault | None
 ) -> tuple[TargetRef, str, str, ObservedObject | None]:
     """The volume object where it is one, else the source in the workload's own pod spec."""
-    volume = next((each for each in snapshot.of_kind("PersistentVolume") if each.name == name), None)
+    volume = snapshot.at("PersistentVolume", "", name)
     if volume is not None:
         kind, source = _source(volume.spec)
         word, value = _word(source, fault)

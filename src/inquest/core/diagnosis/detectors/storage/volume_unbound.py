@@ -14,22 +14,12 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.quantities import parse_quantity
+from inquest.core.cluster.relations import claims_of
 from inquest.core.cluster.selectors import selector_selects
-from inquest.core.diagnosis.detectors.reading import cited, limited
-from inquest.core.diagnosis.detectors.workload_reading import (
-    age_seconds,
-    cite,
-    cite_entry,
-    cite_event,
-    distinct,
-    events_on,
-    listed,
-    live_pods,
-    message_of,
-    proof_of_absence,
-    quoted,
-    workload_of,
-)
+from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cite_event, cited, limited, quoted
+from inquest.core.diagnosis.detectors.events import events_on, message_of
+from inquest.core.diagnosis.detectors.findings import one_per_field
+from inquest.core.diagnosis.detectors.workloads import age_seconds, listed, live_pods, proof_of_absence, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -63,7 +53,7 @@ class UnboundReason:
 
 def volume_unbound(snapshot: Snapshot) -> Iterable[Finding]:
     """One finding for each claim that is not bound and is waited for."""
-    return distinct(_findings(snapshot))
+    return one_per_field(_findings(snapshot))
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:
@@ -115,13 +105,8 @@ def _finding(snapshot: Snapshot, claim: ObservedObject, reason: UnboundReason) -
 
 
 def _users(snapshot: Snapshot, claim: ObservedObject) -> list[ObservedObject]:
-    return [each for each in live_pods(snapshot) if each.namespace == claim.namespace and _mounts(each, claim.name)]
-
-
-def _mounts(pod: ObservedObject, claim: str) -> bool:
-    volumes = listed(pod.spec, "volumes")
-    direct = any((each.get("persistentVolumeClaim") or {}).get("claimName") == claim for each in volumes)
-    return direct or any("ephemeral" in each and claim == f"{pod.name}-{each.get('name')}" for each in volumes)
+    pods = (each for each in live_pods(snapshot) if each.namespace == claim.namespace)
+    return [each for each in pods if claim.name in claims_of(each.object)]
 
 
 # --- the claim's own words --------------------------------------------------------------------------------------
@@ -134,8 +119,7 @@ def _class_name(claim: ObservedObject) -> str | None:
 
 
 def _class_of(snapshot: Snapshot, claim: ObservedObject) -> ObservedObject | None:
-    name = _class_name(claim)
-    return next((each for each in snapshot.of_kind("StorageClass") if each.name == name), None) if name else None
+    return snapshot.at("StorageClass", "", _class_name(claim) or "")
 
 
 def _lost(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
@@ -179,7 +163,7 @@ def _named_volume(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | 
         return None
     ref, field = claim.ref, "spec.volumeName"
     own = cite(snapshot, claim, quoted("volumeName", name))
-    volume = next((each for each in snapshot.of_kind("PersistentVolume") if each.name == name), None)
+    volume = snapshot.at("PersistentVolume", "", name)
     if volume is None:
         proof = proof_of_absence(snapshot, "PersistentVolume", str(name), None)
         told = (*own, *cite_entry(snapshot, proof))
