@@ -19,7 +19,7 @@ MOST_NAMES: Final = 3
 async def target_of(at: Session, words: str, *, missing: bool) -> Json:
     """`KIND/NAME` as a Signal names its target; NotFound where no such object is there, unless it may be missing.
 
-    What cannot be looked at is not refused for that: the person is told, and the operator has eyes of its own.
+    What cannot be looked at is not refused for that: the person is told, and the operator looks for itself.
     """
     word, slash, name = words.partition("/")
     if not slash or not name:

@@ -59,7 +59,7 @@ class ControllerPorts:
     """None: nobody is asked whether an alert still fires."""
 
     def take_up(self, settings: Settings) -> None:
-        """Swap the settings whole; every room asks this house for them wherever it uses one."""
+        """Take new settings, whole; whoever uses one asks here each time."""
         # The one field that changes: the rooms share this value, and a copy would reach none of them.
         object.__setattr__(self, "settings", settings)
 

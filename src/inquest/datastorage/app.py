@@ -39,7 +39,7 @@ NOT_BUILT = (
 )
 """What the peer has and this service has not."""
 
-DOOR: Final = LoginPolicy(logins=DATASTORAGE_LOGINS, unanswered=500)
+LOGIN_POLICY: Final = LoginPolicy(logins=DATASTORAGE_LOGINS, unanswered=500)
 """Who may use the service, asked of the Kubernetes API. In process nobody asks: there is no port."""
 
 
@@ -74,7 +74,7 @@ def create_app(
         *(Route(API + path, _not_built, methods=[method]) for path, method in NOT_BUILT),
     ]
     around = [Middleware(AccessLogMiddleware, most_bytes=BATCH_BODY)]
-    around += [Middleware(LoginMiddleware, reviewer=reviewer, door=DOOR)] if reviewer else []
+    around += [Middleware(LoginMiddleware, reviewer=reviewer, policy=LOGIN_POLICY)] if reviewer else []
     around.append(Middleware(StorableTextMiddleware))
     app = Starlette(routes=routes, exception_handlers=_FAILURES, middleware=around)
     app.router.redirect_slashes = False

@@ -42,8 +42,8 @@ class Service:
         self.new_id = new_id
         self.database = database
         self.catalogue = CatalogueStore(self.database)
-        self.ledger = AuditLog(self.database)
-        self.past = HistoryQueries(self.database)
+        self.audit_log = AuditLog(self.database)
+        self.history = HistoryQueries(self.database)
         self.outcomes = OutcomeMemory(self.database)
         self.lost_own_events = 0
         self._background: set[asyncio.Task[None]] = set()
@@ -59,7 +59,7 @@ class Service:
 
     async def _append_own(self, events: tuple[StoredEvent, ...]) -> None:
         try:
-            await self.ledger.append(events)
+            await self.audit_log.append(events)
         except (SQLAlchemyError, OSError, WireProblem):
             self.lost_own_events += len(events)
             DATASTORAGE_LOST.inc(len(events))

@@ -290,8 +290,8 @@ class Process:
 
     def _judges_tokens(self) -> bool:
         """Whether the door for senders asks the API server whose token it is."""
-        door = self.settings.intake
-        return door.enabled and door.authentication == "kubernetes" and door.token_file is None
+        intake = self.settings.intake
+        return intake.enabled and intake.authentication == "kubernetes" and intake.token_file is None
 
     async def _managed(self, adapters: Adapters) -> tuple[str, ...]:
         try:

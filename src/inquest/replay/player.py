@@ -154,7 +154,7 @@ class Player:
         begun = time.monotonic()
         recorded = read_case(place)
         cluster = RecordedCluster(recorded)
-        ports = self._house(recorded, cluster)
+        ports = self._ports_of(recorded, cluster)
         if self.words:
             tools = {invocation: ports.tools.schemas(invocation) for invocation in Invocation}
             case = replay_case(read_recording(place), tools)
@@ -162,7 +162,7 @@ class Player:
             case = await Replay(ports).play(recorded.signal)
         return Result(recorded, case, cluster.reads, time.monotonic() - begun)
 
-    def _house(self, recorded: RecordedCase, cluster: RecordedCluster) -> ControllerPorts:
+    def _ports_of(self, recorded: RecordedCase, cluster: RecordedCluster) -> ControllerPorts:
         # With a model the time that really goes by counts: its budgets are real.
         clock = RecordedClock(recorded.taken_at, self.elapsed) if self.model else RecordedClock(recorded.taken_at)
         target_reader, status = RecordedTargetReader(recorded, cluster, self.redactor, clock), ReadOnlyObjects(clock)

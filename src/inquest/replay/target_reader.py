@@ -1,4 +1,4 @@
-"""`ports.Eyes` on a recorded case: the same reads as on a live cluster, and the texts of other checks beside them."""
+"""`ports.TargetReader` on a recorded case: the reads of a live cluster, and texts of other checks."""
 
 from __future__ import annotations
 

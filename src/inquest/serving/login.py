@@ -59,12 +59,12 @@ class LoginMiddleware:
     """Lets a request pass with the reviewed name as `scope["user"]`, or answers 401, 403 or what its door says."""
 
     def __init__(
-        self, app: ASGIApp, reviewer: Reviewer, door: LoginPolicy, clock: Callable[[], float] = monotonic
+        self, app: ASGIApp, reviewer: Reviewer, policy: LoginPolicy, clock: Callable[[], float] = monotonic
     ) -> None:
-        self._app, self._reviewer, self._door = app, reviewer, door
+        self._app, self._reviewer, self._policy = app, reviewer, policy
         # Apart, so that junk pushes out nobody who is known.
         self._passed: _Kept[str] = _Kept(clock, KEPT_SECONDS)
-        self._refused: _Kept[Problem] = _Kept(clock, door.refused_seconds)
+        self._refused: _Kept[Problem] = _Kept(clock, policy.refused_seconds)
         self._asking = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,10 +74,10 @@ class LoginMiddleware:
         try:
             name = await self._admitted(_token(Headers(scope=scope)))
         except Problem as problem:
-            self._door.logins.labels(str(problem.status)).inc()
+            self._policy.logins.labels(str(problem.status)).inc()
             await problem_response(problem)(scope, receive, send)
             return
-        self._door.logins.labels("passed").inc()
+        self._policy.logins.labels("passed").inc()
         await self._app({**scope, "user": name}, receive, send)
 
     async def _admitted(self, token: str) -> str:
@@ -102,7 +102,7 @@ class LoginMiddleware:
         try:
             name = await self._reviewed(token)
         except Problem as problem:
-            if problem.status != self._door.unanswered:
+            if problem.status != self._policy.unanswered:
                 self._refused.put(digest, problem)
             raise
         self._passed.put(digest, name)
@@ -120,11 +120,11 @@ class LoginMiddleware:
         except InquestError as error:
             raise self._unanswered("Authorization") from error
         if not allowed:
-            raise Problem(403, self._door.lacking)
+            raise Problem(403, self._policy.lacking)
         return str(user["username"])
 
     def _unanswered(self, what: str) -> Problem:
-        return Problem(self._door.unanswered, f"{what} service unavailable")
+        return Problem(self._policy.unanswered, f"{what} service unavailable")
 
 
 class _Kept(Generic[T]):

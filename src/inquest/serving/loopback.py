@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from inquest.serving.login import LoginMiddleware, LoginPolicy, Reviewer
 from inquest.telemetry.metrics import PROBE_LOGINS
 
-DOOR: Final = LoginPolicy(
+LOGIN_POLICY: Final = LoginPolicy(
     logins=PROBE_LOGINS,
     lacking="the account lacks the right to get /metrics (nonResourceURLs of a ClusterRole)",
     # Anybody in the cluster reaches this port: junk must not cost a review each time.
@@ -29,7 +29,7 @@ class PrivatePaths:
         self, app: ASGIApp, reviewer: Reviewer, private: Callable[[Scope], bool] = lambda _scope: True
     ) -> None:
         self._app, self._private = app, private
-        self._asked = LoginMiddleware(app, reviewer, DOOR)
+        self._asked = LoginMiddleware(app, reviewer, LOGIN_POLICY)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         passes = scope["type"] != "http" or is_local(scope) or not self._private(scope)

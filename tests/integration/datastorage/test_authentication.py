@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from inquest.datastorage.app import DOOR, create_app
+from inquest.datastorage.app import LOGIN_POLICY, create_app
 from inquest.serving.login import KEPT_SECONDS, MOST_KEPT, REVIEWS_AT_ONCE, LoginMiddleware
 from tests.integration.datastorage.conftest import Site
 from tests.integration.datastorage.samples import API, llm_request
@@ -83,7 +83,7 @@ async def test_a_body_that_nobody_would_take_is_refused_before_anybody_is_asked(
 
 async def test_a_good_token_is_asked_about_once_a_minute_and_a_bad_one_every_time(site: Site) -> None:
     at, reviewer = [0.0], reviews()
-    app = LoginMiddleware(create_app(site.database, now=site.clock.now), reviewer, DOOR, clock=lambda: at[0])
+    app = LoginMiddleware(create_app(site.database, now=site.clock.now), reviewer, LOGIN_POLICY, clock=lambda: at[0])
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://guarded") as http:
 
         async def ask(token: str) -> int:
@@ -103,7 +103,7 @@ async def test_a_good_token_is_asked_about_once_a_minute_and_a_bad_one_every_tim
 
 async def test_where_a_door_remembers_refusals_junk_is_asked_about_once_in_a_while(site: Site) -> None:
     at, reviewer = [0.0], reviews()
-    door = replace(DOOR, refused_seconds=10.0)
+    door = replace(LOGIN_POLICY, refused_seconds=10.0)
     app = LoginMiddleware(create_app(site.database, now=site.clock.now), reviewer, door, clock=lambda: at[0])
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://guarded") as http:
 

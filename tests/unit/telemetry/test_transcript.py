@@ -94,5 +94,5 @@ async def test_a_transcript_that_is_sent_again_is_there_once(app: Any) -> None:
     kept = await client.transcript(UID)
 
     assert len(kept) == len(events())
-    assert hash_chain.find_broken_links(await app.state.service.ledger.links(UID)) == []
+    assert hash_chain.find_broken_links(await app.state.service.audit_log.links(UID)) == []
     await client.close()

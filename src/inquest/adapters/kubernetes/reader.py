@@ -1,4 +1,4 @@
-"""`ports.Cluster`: read-only eyes on everything but Secrets."""
+"""`ports.Cluster`: reads of everything but Secrets."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Library:
 
 
 @dataclass
-class _Shelf:
+class _Folder:
     """One source while it is read."""
 
     books: dict[str, Playbook] = field(default_factory=dict)
@@ -74,38 +74,40 @@ class _Shelf:
 def read_library(own: Path | None = None) -> Library:
     """The shipped playbooks and the user's; one of the same name replaces the shipped one."""
     shipped = _read(SHIPPED)
-    mine = _read(own) if own is not None else _Shelf()
+    mine = _read(own) if own is not None else _Folder()
     books = shipped.books | mine.books
     return Library(tuple(books[name] for name in sorted(books)), (*shipped.faults, *mine.faults))
 
 
-def _read(place: Traversable) -> _Shelf:
-    shelf = _Shelf()
+def _read(place: Traversable) -> _Folder:
+    folder = _Folder()
     try:
         found = sorted(
             (one for one in place.iterdir() if one.name.endswith((".yaml", ".yml"))), key=lambda one: one.name
         )
     except OSError as error:
-        shelf.faults.append(f"{place}: {error.strerror or type(error).__name__}")
-        return shelf
+        folder.faults.append(f"{place}: {error.strerror or type(error).__name__}")
+        return folder
     for one in sorted(found, key=lambda one: one.name):
-        _shelve(one, shelf)
-    return shelf
+        _add_to(one, folder)
+    return folder
 
 
-def _shelve(one: Traversable, shelf: _Shelf) -> None:
+def _add_to(one: Traversable, folder: _Folder) -> None:
     try:
         book = book_of(one.read_bytes())
     except _Unusable as error:
-        shelf.faults += (f"{one.name}:{line}: {rule}" if line else f"{one.name}: {rule}" for rule, line in error.faults)
+        folder.faults += (
+            f"{one.name}:{line}: {rule}" if line else f"{one.name}: {rule}" for rule, line in error.faults
+        )
         return
     except OSError as error:
-        shelf.faults.append(f"{one.name}: {error.strerror or type(error).__name__}")
+        folder.faults.append(f"{one.name}: {error.strerror or type(error).__name__}")
         return
-    if book.name in shelf.books:
-        shelf.faults.append(f"{one.name}: name: {book.name} is taken by another file of this folder")
+    if book.name in folder.books:
+        folder.faults.append(f"{one.name}: name: {book.name} is taken by another file of this folder")
     else:
-        shelf.books[book.name] = book
+        folder.books[book.name] = book
 
 
 class _Unusable(Exception):

@@ -71,9 +71,9 @@ def audit_records(case: Case, uid: str, run: Mapping[str, Any], tools: Offered =
 
     `run` holds what the execution's status says, `tools` what the conversations were offered.
     """
-    book = _Book(case, uid, tools, {one.fact: one for one in transcript_turns(case, tools)})
-    told = (one for number, fact in enumerate(case.facts) for one in _told(book, number, fact))
-    return (*told, *_run_records(case, uid, run), *_ending(book, run))
+    audited = _AuditedCase(case, uid, tools, {one.fact: one for one in transcript_turns(case, tools)})
+    told = (one for number, fact in enumerate(case.facts) for one in _told(audited, number, fact))
+    return (*told, *_run_records(case, uid, run), *_ending(audited, run))
 
 
 def feedback_record(case: str, uid: str, said: Feedback, at: datetime) -> AuditRecord:
@@ -98,7 +98,7 @@ def digest_of_records(found: Sequence[AuditRecord]) -> str:
 
 
 @dataclass(frozen=True)
-class _Book:
+class _AuditedCase:
     """What a record is made from."""
 
     case: Case
@@ -122,15 +122,15 @@ class _Book:
         return self.exchanges[max(before)] if before else None
 
 
-def _told(book: _Book, number: int, fact: facts.Fact) -> Iterator[AuditRecord]:
+def _told(audited: _AuditedCase, number: int, fact: facts.Fact) -> Iterator[AuditRecord]:
     tell = _TELLERS.get(type(fact))
-    return tell(book, number, fact) if tell else iter(())
+    return tell(audited, number, fact) if tell else iter(())
 
 
 # --- looking --------------------------------------------------------------------------------------------------
 
 
-def _snapshot(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
+def _snapshot(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
     """What the snapshot read is evidence like any tool's."""
     for index, item in enumerate(fact.snapshot.evidence):
         data = {
@@ -144,10 +144,10 @@ def _snapshot(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
             "status": str(item.status),
         }
         step = f"snapshot:{item.id}"
-        yield book.agent(step, "llm.tool_call", "llm_tool_call", item.observed_at, data, ok=item.holds)
+        yield audited.agent(step, "llm.tool_call", "llm_tool_call", item.observed_at, data, ok=item.holds)
 
 
-def _enrichment(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
+def _enrichment(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
     """Failed only where neither owner chain nor history could be read."""
     context, step = fact.context, f"{number}:{fact.SLOT}"
     if context.failure and not fact.history.available:
@@ -158,7 +158,7 @@ def _enrichment(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
             "affected_resource_kind": target.kind,
             "affected_resource_name": target.name,
         }
-        yield book.agent(step, "enrichment.failed", "enrichment", fact.at, failed, ok=False)
+        yield audited.agent(step, "enrichment.failed", "enrichment", fact.at, failed, ok=False)
         return
     data = {
         "root_owner_kind": context.root.kind,
@@ -168,32 +168,32 @@ def _enrichment(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
         "spec_hash": context.spec_hash,
         "failed_detections": [gap.what for gap in context.gaps],
     }
-    yield book.agent(step, "enrichment.completed", "enrichment", fact.at, data, ok=True)
+    yield audited.agent(step, "enrichment.completed", "enrichment", fact.at, data, ok=True)
 
 
 # --- the conversations ----------------------------------------------------------------------------------------
 
 
-def _turn(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
-    found = book.exchanges.get(number)
+def _turn(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
+    found = audited.exchanges.get(number)
     if found is None:
         return
     step = f"{number}:{fact.SLOT}"
-    yield book.agent(f"{step}:request", "llm.request", "llm_request", fact.at, _request(book, found), ok=True)
-    yield book.agent(step, "llm.response", "llm_response", fact.at, _response(found), ok=True)
+    yield audited.agent(f"{step}:request", "llm.request", "llm_request", fact.at, _request(audited, found), ok=True)
+    yield audited.agent(step, "llm.response", "llm_response", fact.at, _response(found), ok=True)
     if fact.reply.reserved:
-        yield _tripped(book, f"{step}:guard", fact.at, fact.reply.reserved)
+        yield _tripped(audited, f"{step}:guard", fact.at, fact.reply.reserved)
     for index, asked in enumerate(found.calls):
         if asked.result is not None and not asked.made:
-            yield from _call(book, f"{step}:{index}", found, index, asked, fact.at)
+            yield from _call(audited, f"{step}:{index}", found, index, asked, fact.at)
 
 
-def _streams(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
+def _streams(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
     """What each stream said, or read: claims may cite it."""
     for name, slot in fact.moves:
         step, phase = f"{number}:{fact.SLOT}:{name}", {"phase": f"stream/{name}"}
         if isinstance(slot, ModelReply):
-            yield book.agent(step, "llm.response", "llm_response", fact.at, phase | _said(slot), ok=True)
+            yield audited.agent(step, "llm.response", "llm_response", fact.at, phase | _said(slot), ok=True)
             continue
         for index, result in enumerate(slot):
             stored = result.evidence
@@ -209,14 +209,14 @@ def _streams(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
                 "status": str(fate_of(result)),
                 "duration_ms": result.milliseconds,
             }
-            yield book.agent(f"{step}:{index}", "llm.tool_call", "llm_tool_call", fact.at, data, ok=not result.error)
+            yield audited.agent(f"{step}:{index}", "llm.tool_call", "llm_tool_call", fact.at, data, ok=not result.error)
 
 
-def _request(book: _Book, found: TranscriptTurn) -> dict[str, Any]:
+def _request(audited: _AuditedCase, found: TranscriptTurn) -> dict[str, Any]:
     """How much the model was shown, and the beginning of what came last; the facts hold the whole."""
-    messages, tools = _shown(book, found)
+    messages, tools = _shown(audited, found)
     return {
-        "model": found.reply.model or book.case.opened.pinned.model,
+        "model": found.reply.model or audited.case.opened.pinned.model,
         "phase": str(found.invocation),
         "turn": found.turn,
         "prompt_length": sum(len(message.content) for message in messages),
@@ -225,10 +225,10 @@ def _request(book: _Book, found: TranscriptTurn) -> dict[str, Any]:
     }
 
 
-def _shown(book: _Book, found: TranscriptTurn) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+def _shown(audited: _AuditedCase, found: TranscriptTurn) -> tuple[tuple[Message, ...], tuple[str, ...]]:
     """Messages of the request that this reply answered, and the tools that it offered."""
-    until = case_before(book.case, found.fact, book.memory)
-    inquiry = inquiry_of(until, book.tools, found.invocation)
+    until = case_before(audited.case, found.fact, audited.memory)
+    inquiry = inquiry_of(until, audited.tools, found.invocation)
     late = float("inf") if found.reply.reserved == BudgetSpent.TIME else 0.0
     move = next_move(inquiry, elapsed=late)
     if not isinstance(move, AskModel):
@@ -258,21 +258,21 @@ def _said(reply: ModelReply) -> dict[str, Any]:
     }
 
 
-def _batch(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
-    found, step = book.asked_by(number), f"{number}:{fact.SLOT}"
+def _batch(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
+    found, step = audited.asked_by(number), f"{number}:{fact.SLOT}"
     known = {asked.result.call_id: asked for asked in found.calls if asked.result} if found else {}
     for index, result in enumerate(fact.results):
         asked = known.get(result.call_id)
         if found is not None and asked is not None:
-            yield from _call(book, f"{step}:{index}", found, index, replace(asked, result=result), fact.at)
+            yield from _call(audited, f"{step}:{index}", found, index, replace(asked, result=result), fact.at)
         if result.suspect and result.evidence is not None:
             suspect = {"evidence_id": result.evidence.id, "tool_name": result.tool, "lines": list(result.suspect)}
             own = f"{step}:{index}:suspect"
-            yield book.agent(own, f"{OWN}injection.suspected", "injection_suspected", fact.at, suspect, ok=False)
+            yield audited.agent(own, f"{OWN}injection.suspected", "injection_suspected", fact.at, suspect, ok=False)
 
 
 def _call(
-    book: _Book, step: str, found: TranscriptTurn, index: int, asked: ToolCallRecord, at: datetime
+    audited: _AuditedCase, step: str, found: TranscriptTurn, index: int, asked: ToolCallRecord, at: datetime
 ) -> Iterator[AuditRecord]:
     stored = asked.result.evidence if asked.result else None
     data = {
@@ -289,13 +289,13 @@ def _call(
         "duration_ms": asked.result.milliseconds if asked.result else 0,
     }
     ok = asked.fate in (CallOutcome.OK, CallOutcome.DUPLICATE)
-    yield book.agent(step, "llm.tool_call", "llm_tool_call", at, data, ok=ok)
+    yield audited.agent(step, "llm.tool_call", "llm_tool_call", at, data, ok=ok)
     if asked.fate is CallOutcome.REFUSED:
-        yield _tripped(book, f"{step}:guard", at, asked.error or str(CallOutcome.REFUSED), asked.tool)
+        yield _tripped(audited, f"{step}:guard", at, asked.error or str(CallOutcome.REFUSED), asked.tool)
 
 
-def _tripped(book: _Book, step: str, at: datetime, guard: str, tool: str = "") -> AuditRecord:
-    pinned = book.case.opened.pinned
+def _tripped(audited: _AuditedCase, step: str, at: datetime, guard: str, tool: str = "") -> AuditRecord:
+    pinned = audited.case.opened.pinned
     budget = {
         "maxTurns": pinned.max_turns,
         "maxToolCalls": pinned.max_tool_calls,
@@ -303,17 +303,17 @@ def _tripped(book: _Book, step: str, at: datetime, guard: str, tool: str = "") -
         "timeoutSeconds": int(pinned.timeout.total_seconds()),
     }
     data = {"guard": guard[:PREVIEW], "tool_name": tool, "budget": budget}
-    return book.agent(step, f"{OWN}guardrail.tripped", "guardrail_tripped", at, data, ok=False)
+    return audited.agent(step, f"{OWN}guardrail.tripped", "guardrail_tripped", at, data, ok=False)
 
 
 # --- the verdict ----------------------------------------------------------------------------------------------
 
 
-def _diagnosed(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
+def _diagnosed(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
     found = fact.diagnosis
-    of_rca = [one.reply.usage.total for one in book.exchanges.values() if one.invocation is Invocation.RCA]
+    of_rca = [one.reply.usage.total for one in audited.exchanges.values() if one.invocation is Invocation.RCA]
     answer = {
-        "incidentId": book.uid,
+        "incidentId": audited.uid,
         "analysis": found.analysis or found.summary,
         "rootCauseAnalysis": {
             "summary": found.summary,
@@ -323,13 +323,13 @@ def _diagnosed(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
         },
         "confidence": found.confidence or 0.0,
         "timestamp": rfc3339(fact.at),
-        "claims": [claim.to_object() for claim in claims_of(book.case)],
+        "claims": [claim.to_object() for claim in claims_of(audited.case)],
         "tokens": sum(of_rca),
     }
-    yield book.agent("rca", "rca.complete", "rca_complete", fact.at, {"response_data": answer}, ok=True)
+    yield audited.agent("rca", "rca.complete", "rca_complete", fact.at, {"response_data": answer}, ok=True)
 
 
-def _tried(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
+def _tried(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
     choice, found = fact.reply.choice, fact.validation
     final = found.valid or fact.number >= MAX_TRIES
     data = {
@@ -341,37 +341,37 @@ def _tried(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
         "is_final_attempt": final,
     }
     step = f"{number}:{fact.SLOT}"
-    yield book.agent(step, "workflow.validation_attempt", "validation_attempt", fact.at, data, ok=found.valid)
+    yield audited.agent(step, "workflow.validation_attempt", "validation_attempt", fact.at, data, ok=found.valid)
 
 
-def _selected(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
-    yield _complete(book, fact.verdict, fact.at)
+def _selected(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
+    yield _complete(audited, fact.verdict, fact.at)
 
 
-def _closed(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
+def _closed(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
     """One result for a case: told when a workflow was selected, or at the end."""
-    yield from _unused(book, fact)
+    yield from _unused(audited, fact)
     if fact.timeout_phase is not None:
-        yield _tripped(book, "timeout:guard", fact.at, str(Reason.TIMED_OUT))
-    if book.case.last(facts.Proposed) is not None:
+        yield _tripped(audited, "timeout:guard", fact.at, str(Reason.TIMED_OUT))
+    if audited.case.last(facts.Proposed) is not None:
         return
     if fact.verdict.outcome is not None:
-        yield _complete(book, fact.verdict, fact.at)
+        yield _complete(audited, fact.verdict, fact.at)
         return
     data = {
         "error_message": fact.verdict.message,
-        "phase": str(_phase_before(book.case)),
+        "phase": str(_phase_before(audited.case)),
         "reason": str(fact.verdict.reason),
-        "duration_ms": _milliseconds(book.case, fact.at),
+        "duration_ms": _milliseconds(audited.case, fact.at),
     }
-    yield book.agent("response", "response.failed", "response_failed", fact.at, data, ok=False)
+    yield audited.agent("response", "response.failed", "response_failed", fact.at, data, ok=False)
 
 
-def _complete(book: _Book, verdict: Conclusion, at: datetime) -> AuditRecord:
+def _complete(audited: _AuditedCase, verdict: Conclusion, at: datetime) -> AuditRecord:
     merged = verdict.merged
     workflow = merged.workflow if merged else None
     answer = {
-        "incidentId": book.uid,
+        "incidentId": audited.uid,
         "analysis": verdict.message,
         "rootCauseAnalysis": {"summary": merged.summary if merged else ""},
         "confidence": (merged.confidence if merged else None) or 0.0,
@@ -382,7 +382,7 @@ def _complete(book: _Book, verdict: Conclusion, at: datetime) -> AuditRecord:
         "selectedWorkflow": workflow.workflow_id if workflow else "",
         "warnings": [warning.text for warning in merged.warnings] if merged else [],
     }
-    return book.agent("response", "response.complete", "response_complete", at, {"response_data": answer}, ok=True)
+    return audited.agent("response", "response.complete", "response_complete", at, {"response_data": answer}, ok=True)
 
 
 def _phase_before(case: Case) -> Phase:
@@ -397,7 +397,7 @@ def _milliseconds(case: Case, until: datetime) -> int:
 # --- ruling and approval --------------------------------------------------------------------------------------
 
 
-def _ruled(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
+def _ruled(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
     kind = "aianalysis.rego.evaluation"
     data = {
         "event_type": kind,
@@ -409,46 +409,46 @@ def _ruled(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
     yield AuditRecord("ruling", kind, "analysis", "policy_evaluation", "success", fact.at, data)
 
 
-def _requested(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
-    if fact != book.case.first(facts.ApprovalRequested):
+def _requested(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
+    if fact != audited.case.first(facts.ApprovalRequested):
         return
     kind = "orchestrator.approval.requested"
-    data = {"event_type": kind, "rar_name": fact.name, **_case_names(book.case)}
+    data = {"event_type": kind, "rar_name": fact.name, **_case_names(audited.case)}
     yield AuditRecord("asked", kind, "orchestration", "approval_requested", "pending", fact.at, data)
 
 
-def _decided(book: _Book, number: int, fact: Any) -> Iterator[AuditRecord]:
+def _decided(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
     if fact.state not in (ApprovalState.APPROVED, ApprovalState.REJECTED):
         # It says no time of its own: the case ends with it.
-        at = book.case.closed.at if book.case.closed else fact.decided_at or book.case.opened.at
-        yield _voided(book, str(fact.void or fact.state), fact.reason, fact.drift, at)
+        at = audited.case.closed.at if audited.case.closed else fact.decided_at or audited.case.opened.at
+        yield _voided(audited, str(fact.void or fact.state), fact.reason, fact.drift, at)
         return
     word = str(fact.state).lower()
     who = "approved_by" if fact.state is ApprovalState.APPROVED else "rejected_by"
     kind = f"orchestrator.approval.{word}"
-    data = {"event_type": kind, "decision": str(fact.state), who: fact.by, **_case_names(book.case)}
-    at = fact.decided_at or book.case.opened.at
+    data = {"event_type": kind, "decision": str(fact.state), who: fact.by, **_case_names(audited.case)}
+    at = fact.decided_at or audited.case.opened.at
     yield AuditRecord("decision", kind, "orchestration", f"approval_{word}", "success", at, data)
 
 
-def _unused(book: _Book, fact: facts.Closed) -> Iterator[AuditRecord]:
+def _unused(audited: _AuditedCase, fact: facts.Closed) -> Iterator[AuditRecord]:
     """A request that was open, or an approval that was given, when the case ended without a run."""
-    asked, decided = book.case.last(facts.ApprovalRequested), book.case.last(facts.ApprovalDecided)
+    asked, decided = audited.case.last(facts.ApprovalRequested), audited.case.last(facts.ApprovalDecided)
     is_open = asked is not None and (decided is None or decided.state is ApprovalState.APPROVED)
-    if is_open and book.case.last(facts.ExecutionCreated) is None:
+    if is_open and audited.case.last(facts.ExecutionCreated) is None:
         verdict = fact.verdict
         word = fact.drift.reason if fact.drift else verdict.sub_reason or verdict.reason
-        yield _voided(book, str(word or verdict.phase), verdict.message, fact.drift, fact.at)
+        yield _voided(audited, str(word or verdict.phase), verdict.message, fact.drift, fact.at)
 
 
-def _voided(book: _Book, reason: str, message: str, drift: Drift | None, at: datetime) -> AuditRecord:
+def _voided(audited: _AuditedCase, reason: str, message: str, drift: Drift | None, at: datetime) -> AuditRecord:
     """Once in a case: what is void is not decided again."""
-    asked, decided = book.case.last(facts.ApprovalRequested), book.case.last(facts.ApprovalDecided)
-    selected = book.case.last(facts.Proposed)
+    asked, decided = audited.case.last(facts.ApprovalRequested), audited.case.last(facts.ApprovalDecided)
+    selected = audited.case.last(facts.Proposed)
     pin, kind = selected.proposal.pin if selected else None, f"{OWN}approval.voided"
     data = {
         "event_type": kind,
-        **_case_names(book.case),
+        **_case_names(audited.case),
         "rar_name": asked.name if asked else "",
         "workflow_id": (pin.workflow_id or pin.id) if pin else "",
         "decided_by": decided.by if decided else "",
@@ -460,7 +460,7 @@ def _voided(book: _Book, reason: str, message: str, drift: Drift | None, at: dat
     return AuditRecord("void", kind, "orchestration", "approval_voided", "failure", at, data)
 
 
-Teller = Callable[[_Book, int, Any], Iterator[AuditRecord]]
+Teller = Callable[[_AuditedCase, int, Any], Iterator[AuditRecord]]
 _TELLERS: Final[Mapping[type[facts.Fact], Teller]] = {
     facts.SnapshotTaken: _snapshot,
     facts.ContextResolved: _enrichment,
@@ -553,9 +553,9 @@ def _effect(name: str, data: Mapping[str, Any], at: datetime) -> AuditRecord:
 # --- what later cases learn -------------------------------------------------------------
 
 
-def _ending(book: _Book, run: Mapping[str, Any]) -> Iterator[AuditRecord]:
+def _ending(audited: _AuditedCase, run: Mapping[str, Any]) -> Iterator[AuditRecord]:
     """How a case with a cause ended: names and words of closed lists, no text and no parameter."""
-    case, diagnosed, taken = book.case, book.case.last(facts.Diagnosed), book.case.first(facts.SnapshotTaken)
+    case, diagnosed, taken = audited.case, audited.case.last(facts.Diagnosed), audited.case.first(facts.SnapshotTaken)
     category = category_from(diagnosed.diagnosis.signal_type) if diagnosed else ""
     if case.closed is None or taken is None or not case.fingerprint or not category or category in NO_FAULT:
         return
@@ -570,7 +570,7 @@ def _ending(book: _Book, run: Mapping[str, Any]) -> Iterator[AuditRecord]:
         "action": selected.proposal.pin.action_type if selected and created else "",
     }
     ok = check is not EffectCheck.REGRESSION
-    yield book.agent("ending", f"{OWN}case.ended", "case_ended", case.closed.at, data, ok=ok)
+    yield audited.agent("ending", f"{OWN}case.ended", "case_ended", case.closed.at, data, ok=ok)
 
 
 def check_of(case: Case, run: Mapping[str, Any]) -> EffectCheck:

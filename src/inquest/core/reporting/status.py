@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
@@ -69,10 +68,8 @@ OUTCOME_WORDS: Final[Mapping[str, InvestigationOutcome]] = {
 # --- status ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Scene:
-    talk: tuple[TranscriptTurn, ...]
-    """The conversations, told once for all parts."""
+Turns = tuple[TranscriptTurn, ...]
+"""The conversations, told once for all parts."""
 
 
 def status_changes(case: Case, tools: Offered = NO_TOOLS) -> dict[str, Any]:
@@ -82,17 +79,17 @@ def status_changes(case: Case, tools: Offered = NO_TOOLS) -> dict[str, Any]:
     """
     if not case.facts:
         return {"phase": Phase.PENDING, "target_display": None}
-    scene = _Scene(())
+    turns: Turns = ()
     if case.first(facts.Opened) is None:
-        return {"phase": case.phase, "message": _message(case), **_end(case, scene)}
-    scene = _Scene(transcript_turns(case, tools))
+        return {"phase": case.phase, "message": _message(case), **_end(case, turns)}
+    turns = transcript_turns(case, tools)
     changes: dict[str, Any] = {"truncated": ()}
     for part in _PARTS:
-        changes |= part(case, scene)
+        changes |= part(case, turns)
     return changes
 
 
-def _opening(case: Case, scene: _Scene) -> dict[str, Any]:
+def _opening(case: Case, turns: Turns) -> dict[str, Any]:
     opened = case.opened
     return {
         "phase": case.phase,
@@ -133,7 +130,7 @@ _WAITING: Final[Mapping[Phase, str]] = {
 }
 
 
-def _seen(case: Case, scene: _Scene) -> dict[str, Any]:
+def _seen(case: Case, turns: Turns) -> dict[str, Any]:
     taken = case.first(facts.SnapshotTaken)
     if taken is None:
         return {}
@@ -143,7 +140,7 @@ def _seen(case: Case, scene: _Scene) -> dict[str, Any]:
         "observations": tuple(shorten(found.summary, 500) for found in taken.observations),
         "playbooks": tuple(book.name for book in taken.playbooks[:10]),
         "evidence": tuple(_entry(item) for item in _listed(case)),
-        "gaps": tuple(_gap(gap) for gap in _gaps(case, scene)[:MAX_GAPS]),
+        "gaps": tuple(_gap(gap) for gap in _gaps(case, turns)[:MAX_GAPS]),
         "snapshot": SnapshotSummary(
             taken_at=snapshot.taken_at,
             has_issues=taken.health is Health.UNHEALTHY,
@@ -165,11 +162,11 @@ def _listed(case: Case) -> list[Evidence]:
     return [item for item in case.evidence if item.id in chosen]
 
 
-def _gaps(case: Case, scene: _Scene) -> tuple[Gap, ...]:
+def _gaps(case: Case, turns: Turns) -> tuple[Gap, ...]:
     """Every read that gave nothing: of the snapshot, of the context, of the tools; a refusal is one too."""
     taken = case.first(facts.SnapshotTaken)
     contexts = (gap for fact in case.all(facts.ContextResolved) for gap in fact.context.gaps)
-    calls = (_gap_of(asked) for one in scene.talk for asked in one.calls if asked.error)
+    calls = (_gap_of(asked) for one in turns for asked in one.calls if asked.error)
     memory = (Gap("outcome memory", taken.memory.why),) if taken and not taken.memory.available else ()
     return tuple(dict.fromkeys((*(taken.snapshot.gaps if taken else ()), *memory, *contexts, *calls)))
 
@@ -184,7 +181,7 @@ def _gap_of(asked: ToolCallRecord) -> Gap:
     return Gap(f"{shorten(asked.tool, 63)} {named}".strip(), why)
 
 
-def _context(case: Case, scene: _Scene) -> dict[str, Any]:
+def _context(case: Case, turns: Turns) -> dict[str, Any]:
     resolved = case.last(facts.ContextResolved)
     if resolved is None:
         return {}
@@ -229,7 +226,7 @@ def _history(resolved: facts.ContextResolved, repeat_threshold: int) -> api_find
     )
 
 
-def _diagnosis(case: Case, scene: _Scene) -> dict[str, Any]:
+def _diagnosis(case: Case, turns: Turns) -> dict[str, Any]:
     found, merged = told_diagnosis(case), _merged(case)
     if found is None:
         return {}
@@ -252,7 +249,7 @@ def _diagnosis(case: Case, scene: _Scene) -> dict[str, Any]:
     }
 
 
-def _cautions(case: Case, scene: _Scene) -> dict[str, Any]:
+def _cautions(case: Case, turns: Turns) -> dict[str, Any]:
     found = tuple(dict.fromkeys(shorten(text, 500) for text in _warnings(case)))[:20]
     return {"warnings": found} if found else {}
 
@@ -277,7 +274,7 @@ def _warnings(case: Case) -> Iterator[str]:
     yield from fact.diagnosis.notes if fact else ()
 
 
-def _choice(case: Case, scene: _Scene) -> dict[str, Any]:
+def _choice(case: Case, turns: Turns) -> dict[str, Any]:
     tries = tuple(
         api_findings.ValidationAttempt(
             attempt=min(number, 3),
@@ -357,7 +354,7 @@ def _shown_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
     return {name: shorten(text, 4096) for name, text in islice(parameters.items(), MAX_PARAMETERS)}
 
 
-def _decision(case: Case, scene: _Scene) -> dict[str, Any]:
+def _decision(case: Case, turns: Turns) -> dict[str, Any]:
     ruled = case.last(facts.PolicyRuled)
     if ruled is None:
         return {}
@@ -394,7 +391,7 @@ def _unasked(case: Case) -> ApprovalState:
     return ApprovalState.PENDING if ruled is not None and ruled.ruling.asks else ApprovalState.AUTO
 
 
-def _cost(case: Case, scene: _Scene) -> dict[str, Any]:
+def _cost(case: Case, turns: Turns) -> dict[str, Any]:
     """Derived from the journal, so that it is right after any number of restarts."""
     replies = replies_of(case)
     usage = sum((reply.usage for reply in replies), Usage())
@@ -421,20 +418,20 @@ def _decimal(cost: Decimal | None) -> str | None:
     return None if cost is None else f"{cost:.6f}".rstrip("0").rstrip(".")
 
 
-def _progress(case: Case, scene: _Scene) -> dict[str, Any]:
+def _progress(case: Case, turns: Turns) -> dict[str, Any]:
     """The last calls as they happened."""
-    calls = [(one, asked) for one in scene.talk for asked in one.calls]
+    calls = [(one, asked) for one in turns for asked in one.calls]
     entries = (_entry_of_call(number, one, asked) for number, (one, asked) in enumerate(calls, start=1))
     return {
         "progress": tuple(islice(entries, max(0, len(calls) - MAX_PROGRESS), None)),
-        "plan": _plan(case, scene),
+        "plan": _plan(case, turns),
     }
 
 
-def _plan(case: Case, scene: _Scene) -> tuple[api_findings.PlanStep, ...]:
+def _plan(case: Case, turns: Turns) -> tuple[api_findings.PlanStep, ...]:
     """What the model set out to look at in invocation 1, and how far it came."""
     ended = case.closed is not None or case.last(facts.Diagnosed) is not None
-    found = plan_of((one for one in scene.talk if one.invocation is Invocation.RCA), ended=ended)
+    found = plan_of((one for one in turns if one.invocation is Invocation.RCA), ended=ended)
     return tuple(api_findings.PlanStep(step=shorten(step.text, 200), state=step.state) for step in found)
 
 
@@ -460,7 +457,7 @@ def _step_of(asked: ToolCallRecord) -> int | None:
     return said if type(said) is int and 1 <= said <= 12 else None
 
 
-def _end(case: Case, scene: _Scene) -> dict[str, Any]:
+def _end(case: Case, turns: Turns) -> dict[str, Any]:
     selected = case.last(facts.Proposed)
     if case.closed is None:
         return {"outcome": selected.verdict.outcome} if selected else {}

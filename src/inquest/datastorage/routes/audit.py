@@ -44,7 +44,7 @@ async def append_one(request: Request) -> Response:
     event = _event(service, await body_of(request, most=EVENT_BODY))
     try:
         async with asyncio.timeout(WRITE_SECONDS):
-            await service.ledger.append([event])
+            await service.audit_log.append([event])
     except WireProblem as problem:
         raise _without_index(problem) from problem
     body = {
@@ -67,7 +67,7 @@ async def append_batch(request: Request) -> Response:
     items = _checked_batch(request, body)
     events = await compute(lambda: [_event_at(service, item, index) for index, item in enumerate(items)])
     async with asyncio.timeout(BATCH_SECONDS):
-        done = await service.ledger.append(events)
+        done = await service.audit_log.append(events)
     message = f"{len(events)} audit events created successfully"
     return JSONResponse({"event_ids": list(done.event_ids), "message": message}, status_code=201)
 
@@ -109,7 +109,7 @@ async def query(request: Request) -> Response:
     service = service_of(request)
     question = audit_question(request.query_params, now=service.now())
     async with asyncio.timeout(QUERY_SECONDS):
-        events, total = await service.ledger.page(question)
+        events, total = await service.audit_log.page(question)
     more = question.offset + question.limit < total
     pagination = {"limit": question.limit, "offset": question.offset, "total": total, "has_more": more}
     return JSONResponse({"data": events, "pagination": pagination})
@@ -122,7 +122,7 @@ async def verify_chain(request: Request) -> Response:
     if not isinstance(correlation_id, str) or not correlation_id:
         raise SchemaFault(f'{UNFIT_BODY}: Error at "/correlation_id": property "correlation_id" is missing')
     async with asyncio.timeout(QUERY_SECONDS):
-        links = await service.ledger.links(correlation_id)
+        links = await service.audit_log.links(correlation_id)
         # In a thread: a long chain is megabytes to hash, and in process the operator renews its leases meanwhile.
         findings = await compute(hash_chain.find_broken_links, links)
     return JSONResponse(_verdict(correlation_id, links, findings, instant_text(service.now())))

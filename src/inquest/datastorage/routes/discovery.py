@@ -38,8 +38,8 @@ async def list_actions(request: Request) -> Response:
     """Step 1: action types that have a workflow for this context."""
     started, service = perf_counter(), service_of(request)
     question = discovery_question(request.query_params, needs_filters=True)
-    shelf = await service.catalogue.shelf()
-    offered = scoring.offered_actions(shelf.types, shelf.offers, question.query)
+    cached = await service.catalogue.cached()
+    offered = scoring.offered_actions(cached.types, cached.offers, question.query)
     page = scoring.page_of(offered, offset=question.offset, limit=question.limit)
     _note_list(service, LISTED_ACTIONS, question, page, started)
     shown = [
@@ -52,8 +52,8 @@ async def list_workflows(request: Request) -> Response:
     """Step 2: workflows of a type, best first; the score itself stays here unless a person asks."""
     started, service, action_type = perf_counter(), service_of(request), request.path_params["action_type"]
     question = discovery_question(request.query_params, needs_filters=True)
-    shelf = await service.catalogue.shelf()
-    ranked = scoring.ranked_offers(shelf.offers, action_type, question.query)
+    cached = await service.catalogue.cached()
+    ranked = scoring.ranked_offers(cached.offers, action_type, question.query)
     page = scoring.page_of(ranked, offset=question.offset, limit=question.limit)
     _note_list(service, LISTED_WORKFLOWS, question, page, started)
     shown = [_shown(offer, score, explain=question.explain) for offer, score in page.items]

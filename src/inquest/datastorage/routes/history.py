@@ -28,7 +28,7 @@ async def context(request: Request) -> Response:
     service = service_of(request)
     question = history_question(request.query_params)
     try:
-        return JSONResponse(await service.past.context(question, now=service.now()))
+        return JSONResponse(await service.history.context(question, now=service.now()))
     except (OperationalError, InterfaceError):
         raise
     except SQLAlchemyError as error:
@@ -45,7 +45,7 @@ async def memory(request: Request) -> Response:
 async def score(request: Request) -> Response:
     """The weighted score of one remediation."""
     service, correlation_id = service_of(request), request.path_params["correlation_id"]
-    state = await service.past.assessment(correlation_id)
+    state = await service.history.assessment(correlation_id)
     if state is None:
         detail = f"No effectiveness assessment events found for correlation_id: {correlation_id}"
         title = "Effectiveness Assessment Not Found"

@@ -58,12 +58,12 @@ class CatalogueStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._shelf: CatalogueCache | None = None
+        self._cached: CatalogueCache | None = None
 
-    async def shelf(self) -> CatalogueCache:
+    async def cached(self) -> CatalogueCache:
         """The offers of the present revision; the counter is read on every call, so that replicas agree."""
-        shelf = self._shelf = await self._database.read(lambda connection: _present(connection, self._shelf))
-        return shelf
+        cached = self._cached = await self._database.read(lambda connection: _present(connection, self._cached))
+        return cached
 
     async def workflow(self, workflow_id: str) -> Stored | None:
         """The stored row."""
@@ -176,9 +176,9 @@ class CatalogueStore:
         return sorted(listed, key=lambda entry: str(entry["actionType"]).encode())
 
 
-def _present(connection: Connection, shelf: CatalogueCache | None) -> CatalogueCache:
+def _present(connection: Connection, cached: CatalogueCache | None) -> CatalogueCache:
     revision = connection.scalar(_REVISION) or 0
-    return shelf if shelf is not None and shelf.revision == revision else _load(connection, revision)
+    return cached if cached is not None and cached.revision == revision else _load(connection, revision)
 
 
 def _load(connection: Connection, revision: int) -> CatalogueCache:

@@ -87,13 +87,13 @@ class _Taking:
     def __init__(
         self, reader: SnapshotReader, taken_at: datetime, chain: OwnerChain, since: datetime, beyond: bool
     ) -> None:
-        self._desk = reader
+        self._reader = reader
         self._called = needs.called_parts if beyond else needs.called_kept_out
         self._beyond = needs.beyond_parts if beyond else needs.kept_out
         self._takers = needs.taker_parts if beyond else needs.takers_kept_out
         self._rivals = ingress.rival_parts if beyond else ingress.rivals_kept_out
         self._since = since
-        self._scene = ClusterState(taken_at, chain, _namespace_of(chain), TargetPods(NOTHING, NOTHING))
+        self._state = ClusterState(taken_at, chain, _namespace_of(chain), TargetPods(NOTHING, NOTHING))
 
     async def parts(self) -> list[SnapshotEntry]:
         """Every entry in the fixed order."""
@@ -101,10 +101,10 @@ class _Taking:
         named = await self._named()
         mine, theirs, outside = await self._heard(named)
         rest = await self._asked_for()
-        pods, neighbours = await target.pod_parts(self._desk, self._scene)
-        own_events, other_events = await events.event_parts(self._desk, self._scene, warnings, normal)
+        pods, neighbours = await target.pod_parts(self._reader, self._state)
+        own_events, other_events = await events.event_parts(self._reader, self._state, warnings, normal)
         own_rows, other_rows = await self._rows()
-        chain = await target.chain_parts(self._desk, self._scene.chain)
+        chain = await target.chain_parts(self._reader, self._state.chain)
         own = (
             chain,
             namespace,
@@ -135,17 +135,17 @@ class _Taking:
 
     async def _listed(self) -> tuple[Sequence[SnapshotEntry], Answer, Answer]:
         """What is always listed; afterwards it is known whose pods they are."""
-        chain, namespace = self._scene.chain, self._scene.namespace
+        chain, namespace = self._state.chain, self._state.namespace
         pods, (warnings, normal), own, _ = await asyncio.gather(
-            target.read_pods(self._desk, chain, namespace),
-            events.read_events(self._desk, chain.target, namespace),
+            target.read_pods(self._reader, chain, namespace),
+            events.read_events(self._reader, chain.target, namespace),
             self._namespace_part(),
             self._answer([row for row in ROWS if row.when is always]),
         )
-        sorted_out = target.sorted_out(chain, *pods, self._scene.look)
-        seen = tuple(self._desk.seen)
+        sorted_out = target.sorted_out(chain, *pods, self._state.look)
+        seen = tuple(self._reader.seen)
         pushed = tuple(event for event in items_of(normal) if event.get("reason") == PREEMPTED)
-        self._scene = replace(self._scene, pods=sorted_out, events=items_of(warnings), pushed=pushed, named=seen)
+        self._state = replace(self._state, pods=sorted_out, events=items_of(warnings), pushed=pushed, named=seen)
         return own, warnings, normal
 
     async def _named(self) -> _Named:
@@ -159,33 +159,33 @@ class _Taking:
             needs.remaining_parts,
             needs.owner_parts,
         )
-        found = await asyncio.gather(*(read(self._desk, self._scene) for read in reads))
-        self._scene = replace(self._scene, named=tuple(self._desk.seen))
+        found = await asyncio.gather(*(read(self._reader, self._state) for read in reads))
+        self._state = replace(self._state, named=tuple(self._reader.seen))
         return _Named(*found)
 
     async def _heard(
         self, named: _Named
     ) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
         """Logs of the target and of its neighbours, and who is called in other namespaces."""
-        steps = needs.called_services(self._scene, named.config)
+        steps = needs.called_services(self._state, named.config)
         (mine, theirs), outside = await asyncio.gather(
-            logs.log_parts(self._desk, self._scene, needs.called_here(self._scene, steps)),
-            self._called(self._desk, self._scene, steps),
+            logs.log_parts(self._reader, self._state, needs.called_here(self._state, steps)),
+            self._called(self._reader, self._state, steps),
         )
-        self._scene = replace(self._scene, logs=(*mine, *theirs), called=steps, named=tuple(self._desk.seen))
+        self._state = replace(self._state, logs=(*mine, *theirs), called=steps, named=tuple(self._reader.seen))
         return mine, theirs, outside
 
     async def _asked_for(self) -> Sequence[SnapshotEntry]:
         """What only the trouble that has been seen by now asks for."""
-        await self._answer([row for row in ROWS if row.when is not always and row.when(self._scene)])
+        await self._answer([row for row in ROWS if row.when is not always and row.when(self._state)])
         found = await asyncio.gather(
-            needs.role_parts(self._desk, self._scene),
-            needs.resolver_parts(self._desk, self._scene),
-            logs.component_logs(self._desk, self._scene),
-            ingress.carrier_parts(self._desk, self._scene),
-            self._beyond(self._desk, self._scene, self._scene.called),
-            self._takers(self._desk, self._scene),
-            self._rivals(self._desk, self._scene),
+            needs.role_parts(self._reader, self._state),
+            needs.resolver_parts(self._reader, self._state),
+            logs.component_logs(self._reader, self._state),
+            ingress.carrier_parts(self._reader, self._state),
+            self._beyond(self._reader, self._state, self._state.called),
+            self._takers(self._reader, self._state),
+            self._rivals(self._reader, self._state),
         )
         return [part for parts in found for part in parts]
 
@@ -193,18 +193,18 @@ class _Taking:
 
     async def _answer(self, rows: Sequence[ListingRule]) -> None:
         """List these rows side by side; one that has no place in this case is left out."""
-        placed = [(row, place) for row in rows if (place := place_of(row, self._scene)) is not None]
+        placed = [(row, place) for row in rows if (place := place_of(row, self._state)) is not None]
         lists = (
-            self._desk.list(row.kind, row.api_version, place, labels=row.labels, fields=row.fields, most=row.asked)
+            self._reader.list(row.kind, row.api_version, place, labels=row.labels, fields=row.fields, most=row.asked)
             for row, place in placed
         )
         found = await asyncio.gather(*lists)
         known = {row.read: answer for (row, _), answer in zip(placed, found, strict=True)}
-        self._scene = replace(self._scene, answers={**self._scene.answers, **known})
+        self._state = replace(self._state, answers={**self._state.answers, **known})
 
     async def _rows(self) -> tuple[list[SnapshotEntry], list[SnapshotEntry]]:
         """The entries of the table: the target's own, and those of bystanders."""
-        rows = [row for row in ROWS if row.read in self._scene.answers]
+        rows = [row for row in ROWS if row.read in self._state.answers]
         own = [part for row in rows if not _is_bystander(row) for part in await self._row(row)]
         others = [part for row in rows if _is_bystander(row) for part in await self._row(row)]
         bare = [part for part in others if part.empty and part.status is EvidenceStatus.OK]
@@ -212,29 +212,29 @@ class _Taking:
 
     async def _row(self, row: ListingRule) -> Sequence[SnapshotEntry]:
         """The target's own first, then what is unwell; what is not kept is named."""
-        scene, answer = self._scene, self._scene.answers[row.read]
-        about = {"in": place} if (place := place_of(row, scene)) else {}
-        read = row.read.removeprefix(f"{NEIGHBOUR} ") if scene.is_about_namespace else row.read
+        state, answer = self._state, self._state.answers[row.read]
+        about = {"in": place} if (place := place_of(row, state)) else {}
+        read = row.read.removeprefix(f"{NEIGHBOUR} ") if state.is_about_namespace else row.read
         if row.kind == "Event" and isinstance(answer, ListedItems):
-            return await events.show_events(self._desk, read, answer, about, MAX_OTHER_EVENTS)
-        kept = keep_named(answer, lambda found: row.keep(found, scene))
-        rest = [name_of(found) for found in items_of(answer) if not row.keep(found, scene)]
+            return await events.show_events(self._reader, read, answer, about, MAX_OTHER_EVENTS)
+        kept = keep_named(answer, lambda found: row.keep(found, state))
+        rest = [name_of(found) for found in items_of(answer) if not row.keep(found, state)]
         named = [f"besides: {', '.join(rest)}"[:MAX_BESIDES]] if rest else []
-        return await self._desk.show(read, kept, about, order=_order(row, scene), most=row.most, rows=named)
+        return await self._reader.show(read, kept, about, order=_order(row, state), most=row.most, rows=named)
 
     # --- the rest
 
     async def _namespace_part(self) -> Sequence[SnapshotEntry]:
-        scene = self._scene
-        if not scene.namespace or scene.target.kind == "Namespace":
+        state = self._state
+        if not state.namespace or state.target.kind == "Namespace":
             return ()
-        return await self._desk.one("namespace", "Namespace", "v1", scene.namespace)
+        return await self._reader.one("namespace", "Namespace", "v1", state.namespace)
 
     def _changes(self) -> Sequence[SnapshotEntry]:
         """What was created or changed shortly before the trouble, as far as it was read."""
-        places = ("", self._scene.namespace, SYSTEM)
-        seen = (found for found in (*self._scene.objects, *self._desk.seen) if namespace_of(found) in places)
-        begin, home = self._since - RECENT, self._scene.namespace
+        places = ("", self._state.namespace, SYSTEM)
+        seen = (found for found in (*self._state.objects, *self._reader.seen) if namespace_of(found) in places)
+        begin, home = self._since - RECENT, self._state.namespace
         changed = [found for found in seen if recent_changes((found,), begin, home=home)]
         lines = [EntryRow(change.line) for change in recent_changes(changed, begin, home=home)]
         about = {"since": "an hour before"}
@@ -261,9 +261,9 @@ def _is_bystander(row: ListingRule) -> bool:
     return row.read.startswith(BYSTANDERS)
 
 
-def _order(row: ListingRule, scene: ClusterState) -> Callable[[Json], tuple[bool, bool, str, str]]:
+def _order(row: ListingRule, state: ClusterState) -> Callable[[Json], tuple[bool, bool, str, str]]:
     def order(found: Json) -> tuple[bool, bool, str, str]:
-        is_first, is_ill = row.first(found, scene), is_unwell(found, scene.taken_at)
+        is_first, is_ill = row.first(found, state), is_unwell(found, state.taken_at)
         return (not is_first, not is_ill, namespace_of(found), name_of(found))
 
     return order
@@ -271,7 +271,7 @@ def _order(row: ListingRule, scene: ClusterState) -> Callable[[Json], tuple[bool
 
 @traced("eyes")
 class ClusterTargetReader:
-    """Implements `ports.Eyes`; every look is fresh, a `ContextReader` is what remembers for one investigation."""
+    """Implements `ports.TargetReader`; every look is fresh; a `ContextReader` remembers within a case."""
 
     def __init__(self, cluster: Cluster, redactor: Redactor, clock: Clock) -> None:
         self._cluster = cluster

@@ -47,39 +47,39 @@ async def read_events(reader: SnapshotReader, target: TargetRef, namespace: str)
 
 
 async def event_parts(
-    reader: SnapshotReader, scene: ClusterState, warnings: Answer, normal: Answer
+    reader: SnapshotReader, state: ClusterState, warnings: Answer, normal: Answer
 ) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
     """Newest first; what concerns the target apart, so that a noisy neighbour does not push it out."""
-    about = {"about": scene.root.display}
-    telling = await _telling(reader, scene, normal)
+    about = {"about": state.root.display}
+    telling = await _telling(reader, state, normal)
     if isinstance(warnings, ReadError):
         return (gap_entry(warnings, "warning events", about),), telling
-    ours = warnings.only(lambda event: concerns(event, scene))
-    others = warnings.only(lambda event: not concerns(event, scene))
+    ours = warnings.only(lambda event: concerns(event, state))
+    others = warnings.only(lambda event: not concerns(event, state))
     own = await show_events(reader, "warning events", ours, about, MAX_EVENTS)
     left = max(0, MAX_EVENTS - len(ours.items))
-    nearby = await show_events(reader, "neighbour events", others, _place(scene), left)
+    nearby = await show_events(reader, "neighbour events", others, _place(state), left)
     return own, (*nearby, *telling)
 
 
-async def _telling(reader: SnapshotReader, scene: ClusterState, normal: Answer) -> Sequence[SnapshotEntry]:
+async def _telling(reader: SnapshotReader, state: ClusterState, normal: Answer) -> Sequence[SnapshotEntry]:
     """What was scaled, rolled out or moved; of other reasons none."""
-    if not scene.namespace:
+    if not state.namespace:
         return ()
     if isinstance(normal, ReadError):
-        return (gap_entry(normal, "neighbour normal events", _place(scene)),)
+        return (gap_entry(normal, "neighbour normal events", _place(state)),)
     telling = normal.only(lambda event: event.get("reason") in TELLING)
-    return await show_events(reader, "neighbour normal events", telling, _place(scene), MAX_OTHER_EVENTS)
+    return await show_events(reader, "neighbour normal events", telling, _place(state), MAX_OTHER_EVENTS)
 
 
-def _place(scene: ClusterState) -> dict[str, str]:
-    return {"in": scene.namespace or "all namespaces"}
+def _place(state: ClusterState) -> dict[str, str]:
+    return {"in": state.namespace or "all namespaces"}
 
 
-def concerns(event: Json, scene: ClusterState) -> bool:
+def concerns(event: Json, state: ClusterState) -> bool:
     """About the target, an owner, a pod of theirs or what stands between; in a namespace that is the target, all."""
     about = involved_object(event)
-    return scene.is_about_namespace or (about.get("kind"), about.get("name")) in scene.owners
+    return state.is_about_namespace or (about.get("kind"), about.get("name")) in state.owners
 
 
 async def show_events(

@@ -35,36 +35,36 @@ _TROUBLE: Final = re.compile(
 )
 
 
-async def carrier_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def carrier_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """Pods of the controller, their owners, its settings, its warnings, what it says; nothing without an Ingress."""
-    ways = _ways(scene)
-    classes = dict.fromkeys(name for way in ways if (name := class_of(way, scene.items("cluster ingress classes"))))
-    found = await asyncio.gather(*(_carrier(reader, scene, name, ways) for name in [*classes][:MAX_CARRIERS]))
+    ways = _ways(state)
+    classes = dict.fromkeys(name for way in ways if (name := class_of(way, state.items("cluster ingress classes"))))
+    found = await asyncio.gather(*(_carrier(reader, state, name, ways) for name in [*classes][:MAX_CARRIERS]))
     return [part for parts in found for part in parts]
 
 
-async def rival_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def rival_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """Ingresses of any namespace with a host of the one that is the target: its controller gives a path to one only."""
-    hosts = _own_hosts(scene)
+    hosts = _own_hosts(state)
     if not hosts:
         return ()
     found = await reader.list("Ingress", "networking.k8s.io/v1")
     rivals = keep_named(
-        found, lambda each: namespace_of(each) != scene.namespace and not hosts.isdisjoint(_hosts([each]))
+        found, lambda each: namespace_of(each) != state.namespace and not hosts.isdisjoint(_hosts([each]))
     )
     whole = ListedItems(rivals.items, rivals.complete) if isinstance(rivals, ListedItems) else rivals
     return await reader.show(RIVALS, whole, {"with": ", ".join(sorted(hosts))}, most=MAX_CARRIERS)
 
 
-async def rivals_kept_out(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def rivals_kept_out(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there."""
-    hosts = _own_hosts(scene)
+    hosts = _own_hosts(state)
     why = Forbidden("only a case of the operator's own namespace looks into others")
     return [gap_entry(ReadError("list ingresses", why), RIVALS, {"with": ", ".join(sorted(hosts))})] if hosts else ()
 
 
-def _own_hosts(scene: ClusterState) -> frozenset[str]:
-    start = scene.chain.start if scene.target.kind == "Ingress" else None
+def _own_hosts(state: ClusterState) -> frozenset[str]:
+    start = state.chain.start if state.target.kind == "Ingress" else None
     return frozenset(_hosts([start])) if start else frozenset()
 
 
@@ -73,16 +73,16 @@ def _hosts(ways: Iterable[Json]) -> Iterator[str]:
     return (host for host in found if host)
 
 
-def _ways(scene: ClusterState) -> list[Json]:
+def _ways(state: ClusterState) -> list[Json]:
     """Ingresses that are the target or lead to it."""
-    own = [scene.chain.start] if scene.target.kind == "Ingress" and scene.chain.start else []
-    return [*own, *(each for each in scene.items("ingresses") if each not in own and routes(each, scene))]
+    own = [state.chain.start] if state.target.kind == "Ingress" and state.chain.start else []
+    return [*own, *(each for each in state.items("ingresses") if each not in own and routes(each, state))]
 
 
 async def _carrier(
-    reader: SnapshotReader, scene: ClusterState, name: str, ways: Sequence[Json]
+    reader: SnapshotReader, state: ClusterState, name: str, ways: Sequence[Json]
 ) -> Sequence[SnapshotEntry]:
-    ingress_class = scene.look("IngressClass", "", name) or {}
+    ingress_class = state.look("IngressClass", "", name) or {}
     labels = f"app.kubernetes.io/name in ({','.join(carrier_names(ingress_class))})"
     answer: Answer = await reader.list("Pod", "v1", labels=labels) if carrier_names(ingress_class) else NOTHING
     pods = sorted((pod for pod in items_of(answer) if controller_of(pod)), key=worst_first)[:MAX_CARRIERS]

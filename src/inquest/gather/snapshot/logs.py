@@ -45,15 +45,15 @@ class LogRead:
 
 
 async def log_parts(
-    reader: SnapshotReader, scene: ClusterState, called: Sequence[Json]
+    reader: SnapshotReader, state: ClusterState, called: Sequence[Json]
 ) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
     """Logs of the target, and of its neighbours; `called` are Services of the namespace that the target calls."""
-    failing, witnesses = wanted_of(scene)
+    failing, witnesses = wanted_of(state)
     mine, heard, theirs, system = await asyncio.gather(
         _read(reader, failing, ""),
         _read(reader, witnesses, f"{WITNESS} "),
-        _read(reader, wanted_nearby(scene, called), f"{NEIGHBOUR} "),
-        _read(reader, wanted_of_system(scene), "system "),
+        _read(reader, wanted_nearby(state, called), f"{NEIGHBOUR} "),
+        _read(reader, wanted_of_system(state), "system "),
     )
     return (*mine, *heard), (*theirs, *system)
 
@@ -77,9 +77,9 @@ async def _read(
     return await asyncio.gather(*reads)
 
 
-def wanted_of(scene: ClusterState) -> tuple[list[LogRead], list[LogRead]]:
+def wanted_of(state: ClusterState) -> tuple[list[LogRead], list[LogRead]]:
     """Failing containers of the target, and those that run or did their work: their log may be the only witness."""
-    pods = sorted(scene.pods.mine, key=worst_first)
+    pods = sorted(state.pods.mine, key=worst_first)
     failing = _one_replica_first(_containers(pods, has_failed))[:MAX_FAILING]
     done = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Succeeded"]
     runs = (*_containers(pods, runs_well), *_containers(done, has_ended_well))
@@ -87,25 +87,25 @@ def wanted_of(scene: ClusterState) -> tuple[list[LogRead], list[LogRead]]:
     return [run.wanted for run in failing], [run.wanted for run in witnesses]
 
 
-def wanted_nearby(scene: ClusterState, called: Sequence[Json]) -> list[LogRead]:
+def wanted_nearby(state: ClusterState, called: Sequence[Json]) -> list[LogRead]:
     """Failing containers of other pods of the namespace, and those behind the Services that the target calls."""
-    pods = sorted(scene.pods.neighbours, key=worst_first)
+    pods = sorted(state.pods.neighbours, key=worst_first)
     failing = _first_replicas(_containers(pods, has_failed), [])[:MAX_FAILING_NEIGHBOURS]
     serving = [pod for pod in pods if any(is_selected(pod, service) for service in called)]
     witnesses = _first_replicas(_containers(serving, runs_well), failing)[:MAX_CALLED_LOGS]
     return [run.wanted for run in (*failing, *witnesses)]
 
 
-def wanted_of_system(scene: ClusterState) -> list[LogRead]:
+def wanted_of_system(state: ClusterState) -> list[LogRead]:
     """Failing containers of the system namespace: what serves everybody tells nobody else why it does not."""
-    pods = sorted(scene.items("system pods"), key=worst_first)
+    pods = sorted(state.items("system pods"), key=worst_first)
     return [run.wanted for run in _first_replicas(_containers(pods, has_failed), [])[:MAX_FAILING_SYSTEM]]
 
 
-async def component_logs(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def component_logs(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """What a part of the cluster says that the trouble points to, where it runs: one of each, near the target first."""
-    nodes = {(pod.get("spec") or {}).get("nodeName") for pod in scene.pods.mine}
-    asked = [pod for pod in scene.items("system pods") if is_asked(pod, scene)]
+    nodes = {(pod.get("spec") or {}).get("nodeName") for pod in state.pods.mine}
+    asked = [pod for pod in state.items("system pods") if is_asked(pod, state)]
     asked.sort(key=lambda pod: ((pod.get("spec") or {}).get("nodeName") not in nodes, name_of(pod)))
     runs = {_part_of(pod): run.wanted for pod in reversed(asked) for run in _containers([pod], runs_well)}
     return await _read(reader, [runs[part] for part in sorted(runs)][:MAX_COMPONENTS], "system ")

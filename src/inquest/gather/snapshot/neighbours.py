@@ -54,19 +54,19 @@ _WELL_KNOWN: Final = frozenset({"admin", "cluster-admin", "edit", "view"})
 # --- nodes, volumes ------------------------------------------------------------------------------------------
 
 
-async def node_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def node_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """Nodes on which pods of the target run, the worst pods first."""
-    if scene.root.kind == "Node":
+    if state.root.kind == "Node":
         return ()
-    pods = sorted(scene.pods.mine, key=worst_first)
+    pods = sorted(state.pods.mine, key=worst_first)
     names = dict.fromkeys(str((pod.get("spec") or {}).get("nodeName") or "") for pod in pods)
     return await reader.several("node", "Node", "v1", [name for name in names if name], MAX_NODES)
 
 
-async def volume_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def volume_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """The volumes that the claims of the target are bound to."""
-    known = {name_of(claim): claim for claim in scene.items("claims")}
-    names = dict.fromkeys(name for pod in scene.pods.mine for name in claims_of(pod))
+    known = {name_of(claim): claim for claim in state.items("claims")}
+    names = dict.fromkeys(name for pod in state.pods.mine for name in claims_of(pod))
     bound = (str((known[name].get("spec") or {}).get("volumeName") or "") for name in names if name in known)
     return await reader.several("volume", "PersistentVolume", "v1", [name for name in bound if name], MAX_GETS)
 
@@ -74,17 +74,17 @@ async def volume_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[
 # --- configuration -------------------------------------------------------------------------------------------
 
 
-async def config_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def config_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """ConfigMaps that the pods of the target refer to, then those of unwell neighbours."""
-    mine = _config_maps((*scene.chain.objects[-1:], *scene.pods.mine))
-    ill = (found for read in WORKLOADS for found in scene.items(read) if is_unwell(found, scene.taken_at))
-    near = (pod for pod in scene.pods.neighbours if is_unwell(pod, scene.taken_at))
+    mine = _config_maps((*state.chain.objects[-1:], *state.pods.mine))
+    ill = (found for read in WORKLOADS for found in state.items(read) if is_unwell(found, state.taken_at))
+    near = (pod for pod in state.pods.neighbours if is_unwell(pod, state.taken_at))
     theirs = [name for name in _config_maps((*ill, *near)) if name not in mine]
     room = max(0, MAX_CONFIG_MAPS - len(mine))
-    if not scene.namespace:
+    if not state.namespace:
         return ()
-    own = await reader.several("config map", "ConfigMap", "v1", mine, MAX_CONFIG_MAPS, scene.namespace)
-    more = await reader.several("neighbour config map", "ConfigMap", "v1", theirs[:room], room, scene.namespace)
+    own = await reader.several("config map", "ConfigMap", "v1", mine, MAX_CONFIG_MAPS, state.namespace)
+    more = await reader.several("neighbour config map", "ConfigMap", "v1", theirs[:room], room, state.namespace)
     return (*own, *more)
 
 
@@ -95,44 +95,44 @@ def _config_maps(found: Iterable[Json | None]) -> list[str]:
 # --- what is called --------------------------------------------------------------------------------------------
 
 
-def called_services(scene: ClusterState, parts: Sequence[SnapshotEntry]) -> tuple[Step, ...]:
+def called_services(state: ClusterState, parts: Sequence[SnapshotEntry]) -> tuple[Step, ...]:
     """Namespace and name of the Services that pods and ConfigMaps of the target name."""
-    services = {name_of(service) for service in scene.items("services")}
+    services = {name_of(service) for service in state.items("services")}
     maps = (found for part in parts if part.read == "config map" for found in part.objects)
-    return calls_of((*(found for found in scene.chain.objects[-1:] if found), *scene.pods.mine, *maps), services)
+    return calls_of((*(found for found in state.chain.objects[-1:] if found), *state.pods.mine, *maps), services)
 
 
-def called_here(scene: ClusterState, steps: Sequence[Step]) -> list[Json]:
+def called_here(state: ClusterState, steps: Sequence[Step]) -> list[Json]:
     """Those of the same namespace, as they were read."""
-    found = (scene.look("Service", scene.namespace, name) for place, name in steps if place in ("", scene.namespace))
+    found = (state.look("Service", state.namespace, name) for place, name in steps if place in ("", state.namespace))
     return [service for service in found if service is not None]
 
 
-def outside(scene: ClusterState, steps: Sequence[Step]) -> tuple[Step, ...]:
+def outside(state: ClusterState, steps: Sequence[Step]) -> tuple[Step, ...]:
     """Those of other namespaces."""
-    return tuple(step for step in steps if step[0] not in ("", scene.namespace))[:MAX_CALLED]
+    return tuple(step for step in steps if step[0] not in ("", state.namespace))[:MAX_CALLED]
 
 
-async def called_parts(reader: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
+async def called_parts(reader: SnapshotReader, state: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """Services of other namespaces and their endpoints; who they are only trouble asks for (`beyond_parts`)."""
-    found = await asyncio.gather(*(_called_outside(reader, *step) for step in outside(scene, steps)))
+    found = await asyncio.gather(*(_called_outside(reader, *step) for step in outside(state, steps)))
     return [part for parts in found for part in parts]
 
 
 async def called_kept_out(
-    reader: SnapshotReader, scene: ClusterState, steps: Sequence[Step]
+    reader: SnapshotReader, state: ClusterState, steps: Sequence[Step]
 ) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: whether there is such a Service is not told either."""
     return [
-        _kept_out(f"get service {name} in {place}", "neighbour service", place) for place, name in outside(scene, steps)
+        _kept_out(f"get service {name} in {place}", "neighbour service", place) for place, name in outside(state, steps)
     ]
 
 
-async def beyond_parts(reader: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
+async def beyond_parts(reader: SnapshotReader, state: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """Who stands behind a Service of another namespace that does not answer: pods, owner, policies, warnings."""
-    if not calls_stall(scene):
+    if not calls_stall(state):
         return ()
-    services = [(step, scene.look("Service", *step)) for step in outside(scene, steps)]
+    services = [(step, state.look("Service", *step)) for step in outside(state, steps)]
     known = [
         (*step, selector) for step, each in services if (selector := ((each or {}).get("spec") or {}).get("selector"))
     ]
@@ -143,9 +143,9 @@ async def beyond_parts(reader: SnapshotReader, scene: ClusterState, steps: Seque
     return [part for parts in found for part in parts]
 
 
-async def kept_out(reader: SnapshotReader, scene: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
+async def kept_out(reader: SnapshotReader, state: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: a gap for each namespace that would have been read."""
-    spaces = dict.fromkeys(place for place, _ in outside(scene, steps)) if calls_stall(scene) else {}
+    spaces = dict.fromkeys(place for place, _ in outside(state, steps)) if calls_stall(state) else {}
     return [_kept_out(f"list pods in {place}", "neighbour pods behind", place) for place in spaces]
 
 
@@ -204,19 +204,19 @@ async def _called_outside(reader: SnapshotReader, namespace: str, name: str) -> 
 # --- rights ------------------------------------------------------------------------------------------------------
 
 
-async def role_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def role_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """ClusterRoles that are bound to the accounts of the target's pods."""
-    bindings = (*scene.items("neighbour role bindings"), *scene.items("cluster role bindings"))
-    refs = (each.get("roleRef") or {} for each in bindings if is_bound_to(each, scene.accounts, scene.namespace))
+    bindings = (*state.items("neighbour role bindings"), *state.items("cluster role bindings"))
+    refs = (each.get("roleRef") or {} for each in bindings if is_bound_to(each, state.accounts, state.namespace))
     names = dict.fromkeys(str(ref.get("name")) for ref in refs if ref.get("kind") == "ClusterRole")
     wanted = [name for name in names if name not in _WELL_KNOWN and not name.startswith("system:")]
     read = "cluster role"
     return await reader.several(read, "ClusterRole", "rbac.authorization.k8s.io/v1", wanted, MAX_GETS)
 
 
-async def resolver_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def resolver_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """How names are answered, where they are not."""
-    is_asked = "system services" in scene.answers
+    is_asked = "system services" in state.answers
     return await reader.one("system config map", "ConfigMap", "v1", "coredns", SYSTEM) if is_asked else ()
 
 
@@ -225,25 +225,25 @@ async def resolver_parts(reader: SnapshotReader, scene: ClusterState) -> Sequenc
 _REMAINING: Final = re.compile(r"([a-z0-9-]{1,63})\.([a-z0-9.-]{0,253}) has \d{1,9} resource instances")
 
 
-async def remaining_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def remaining_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """What is left in a namespace that cannot go: the kinds that its conditions name."""
-    found = scene.look("Namespace", "", scene.namespace) or {}
-    state = condition_of(found.get("status") or {}, "NamespaceContentRemaining")
-    named = _REMAINING.findall(str(state.get("message") or "")[:MAX_MESSAGE])[:MAX_REMAINING]
+    found = state.look("Namespace", "", state.namespace) or {}
+    remaining = condition_of(found.get("status") or {}, "NamespaceContentRemaining")
+    named = _REMAINING.findall(str(remaining.get("message") or "")[:MAX_MESSAGE])[:MAX_REMAINING]
     kinds = [(plural, group) for plural, group in named if (plural, group) != ("pods", "")]
-    answers = await asyncio.gather(*(reader.list_word(*kind, scene.namespace) for kind in kinds))
+    answers = await asyncio.gather(*(reader.list_word(*kind, state.namespace) for kind in kinds))
     parts = [
-        await reader.show("remaining", answer, {"kind": ".".join(filter(None, kind)), "in": scene.namespace})
+        await reader.show("remaining", answer, {"kind": ".".join(filter(None, kind)), "in": state.namespace})
         for kind, answer in zip(kinds, answers, strict=True)
     ]
     return [part for each in parts for part in each]
 
 
-async def owner_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def owner_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """On a node stand pods of many namespaces: who controls the worst of them, and who controls that."""
-    if scene.namespace:
+    if state.namespace:
         return ()
-    ill = (pod for pod in sorted(scene.pods.mine, key=worst_first) if is_unwell(pod, scene.taken_at))
+    ill = (pod for pod in sorted(state.pods.mine, key=worst_first) if is_unwell(pod, state.taken_at))
     owners = dict.fromkeys(each for pod in ill if (each := _owner_of(pod)))
     found = await asyncio.gather(
         *(climb_owner(reader, "neighbour owner", *each) for each in [*owners][:MAX_OWNERS_NAMED])
@@ -272,32 +272,32 @@ async def climb_owner(
 _TAKEN: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<who>[\w./-]{1,253}) on node (?P<node>[\w.-]{1,253}?)\.?$")
 
 
-async def taker_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def taker_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """The pods of any namespace that the scheduler put in the place of the target's, and who owns them."""
-    found = await asyncio.gather(*(_takers(reader, node, who) for node, who in _taken(scene).items()))
+    found = await asyncio.gather(*(_takers(reader, node, who) for node, who in _taken(state).items()))
     return [part for parts in found for part in parts]
 
 
-async def takers_kept_out(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def takers_kept_out(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: a gap for each node."""
     why = Forbidden("only a case of the operator's own namespace looks into others")
-    return [gap_entry(ReadError(f"list pods on {node}", why), TAKERS, {"on": node}) for node in _taken(scene)]
+    return [gap_entry(ReadError(f"list pods on {node}", why), TAKERS, {"on": node}) for node in _taken(state)]
 
 
-def _taken(scene: ClusterState) -> dict[str, set[str]]:
+def _taken(state: ClusterState) -> dict[str, set[str]]:
     """Uids or names of those pods by their node, where a pod waits for a node now."""
     found: dict[str, set[str]] = {}
-    for event in scene.pushed if scene.is_pending else ():
+    for event in state.pushed if state.is_pending else ():
         match = _TAKEN.search(str(event.get("message") or event.get("note") or "")[:MAX_MESSAGE])
-        if match is not None and concerns_pods(event, scene):
+        if match is not None and concerns_pods(event, state):
             found.setdefault(match["node"], set()).add(match["who"].rpartition("/")[2])
     return dict(list(found.items())[:MAX_TAKERS])
 
 
-def concerns_pods(event: Json, scene: ClusterState) -> bool:
+def concerns_pods(event: Json, state: ClusterState) -> bool:
     """Whether it is about a pod of the target, though that one is gone: those of its owners begin with their names."""
     about = involved_object(event)
-    made = (name for kind, name in scene.owners if kind != "Pod")
+    made = (name for kind, name in state.owners if kind != "Pod")
     return any(str(about.get("name") or "").startswith(f"{name}-") for name in made)
 
 
@@ -323,12 +323,12 @@ _ARGO: Final = "argocd.argoproj.io/tracking-id"
 _ARGO_NAMESPACE: Final = "argocd"
 
 
-async def source_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def source_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """The object from which a GitOps tool makes the root, where its labels say which."""
-    labels = labels_of(scene.chain.root_object)
-    app, colon, _ = annotations_of(scene.chain.root_object).get(_ARGO, "").partition(":")
+    labels = labels_of(state.chain.root_object)
+    app, colon, _ = annotations_of(state.chain.root_object).get(_ARGO, "").partition(":")
     wanted = [
-        (kind, api_version, labels[f"{group}/name"], labels.get(f"{group}/namespace", scene.namespace))
+        (kind, api_version, labels[f"{group}/name"], labels.get(f"{group}/namespace", state.namespace))
         for group, kind, api_version in _FLUX
         if labels.get(f"{group}/name")
     ]

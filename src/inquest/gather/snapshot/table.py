@@ -277,10 +277,10 @@ SYSTEM_PLACES: Final = {
 }
 
 
-def place_of(row: ListingRule, scene: ClusterState) -> str | None:
+def place_of(row: ListingRule, state: ClusterState) -> str | None:
     """The namespace that a row lists, empty for all of them; None where it has no place in this case."""
     if row.place is ListingScope.OWN:
-        return scene.namespace or None
-    if row.place is ListingScope.SYSTEM and scene.namespace == SYSTEM:
+        return state.namespace or None
+    if row.place is ListingScope.SYSTEM and state.namespace == SYSTEM:
         return None
     return SYSTEM_PLACES[row.place]

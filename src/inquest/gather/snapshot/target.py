@@ -114,24 +114,24 @@ def _is_selected(pod: Json, chain: OwnerChain) -> bool:
 
 
 async def pod_parts(
-    reader: SnapshotReader, scene: ClusterState
+    reader: SnapshotReader, state: ClusterState
 ) -> tuple[Sequence[SnapshotEntry], Sequence[SnapshotEntry]]:
     """Those of the target in full; of the others the unwell ones, and a row for each of the rest."""
-    about = {"of": scene.root.display}
-    if scene.is_about_namespace:
+    about = {"of": state.root.display}
+    if state.is_about_namespace:
         return await reader.show(
-            "pods", scene.pods.others, about, order=worst_first, most=MAX_PODS, pages=POD_PAGES
+            "pods", state.pods.others, about, order=worst_first, most=MAX_PODS, pages=POD_PAGES
         ), ()
-    own = await reader.show("pods", scene.pods.own, about, order=worst_first, most=MAX_PODS, pages=POD_PAGES)
-    return own, (await _neighbours(reader, scene) if scene.namespace else ())
+    own = await reader.show("pods", state.pods.own, about, order=worst_first, most=MAX_PODS, pages=POD_PAGES)
+    return own, (await _neighbours(reader, state) if state.namespace else ())
 
 
-async def _neighbours(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
-    others = scene.pods.others
-    about = {"in": scene.namespace}
+async def _neighbours(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
+    others = state.pods.others
+    about = {"in": state.namespace}
     if isinstance(others, ReadError):
         return (gap_entry(others, "neighbour pods", about),)
-    worst = sorted(scene.pods.neighbours, key=worst_first)
+    worst = sorted(state.pods.neighbours, key=worst_first)
     kept = {(namespace_of(pod), name_of(pod)) for pod in worst[:MAX_NEIGHBOURS]}
     rows = [pod_row(pod) for pod in worst[MAX_NEIGHBOURS:]]
     chosen = others.only(lambda pod: (namespace_of(pod), name_of(pod)) in kept)
@@ -183,32 +183,32 @@ def _rule_text(rule: Json) -> str:
 # --- revisions -----------------------------------------------------------------------------------------------
 
 
-async def revision_parts(reader: SnapshotReader, scene: ClusterState) -> Sequence[SnapshotEntry]:
+async def revision_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """The last two revisions of the root, those that pods still run, and what changed between the two."""
-    root, found = scene.root, scene.chain.root_object
+    root, found = state.root, state.chain.root_object
     source = _SOURCES.get(root.kind)
     if source is None or found is None:
         return ()
     kind, number_of, content_of = source
     about = {"of": root.display}
-    listed = await _listed_revisions(reader, scene, kind, found)
+    listed = await _listed_revisions(reader, state, kind, found)
     owned = keep_named(listed, lambda each: controller_of(each).get("uid") == (found.get("metadata") or {}).get("uid"))
     if isinstance(owned, ReadError):
         return (gap_entry(owned, "revisions", about),)
     newest = sorted(owned.items, key=number_of, reverse=True)
-    owners = {controller_of(pod).get("name") for pod in scene.pods.mine}
+    owners = {controller_of(pod).get("name") for pod in state.pods.mine}
     wanted = [*newest[:REVISIONS], *(each for each in newest[REVISIONS:] if name_of(each) in owners)]
     shown = await reader.show("revisions", ListedItems(tuple(wanted), owned.complete), about, most=MAX_ROWS)
     two = await reader.clean(newest[:REVISIONS])
     return (*shown, *_difference(two, number_of, content_of, about))
 
 
-async def _listed_revisions(reader: SnapshotReader, scene: ClusterState, kind: str, found: Json) -> Answer:
+async def _listed_revisions(reader: SnapshotReader, state: ClusterState, kind: str, found: Json) -> Answer:
     """ReplicaSets stand in the table already."""
-    known = scene.answers.get("neighbour replica sets")
+    known = state.answers.get("neighbour replica sets")
     if kind == "ReplicaSet" and isinstance(known, ListedItems) and known.complete:
         return ListedItems(known.items)
-    return await reader.list(kind, "apps/v1", scene.namespace, labels=selector_text(found))
+    return await reader.list(kind, "apps/v1", state.namespace, labels=selector_text(found))
 
 
 def _difference(

@@ -42,7 +42,7 @@ class EvidenceServer:
         clock: Clock,
         settings: EvidenceSettings,
     ) -> None:
-        self._desk, self._clock, self._settings = case_reader, clock, settings
+        self._case_reader, self._clock, self._settings = case_reader, clock, settings
         self._proxy: FrontProxy | None = None
         self._app = create_app(EvidenceService(case_reader, reviews, kinds, clock, self._known))
         self.fault = "not open yet"
@@ -98,4 +98,4 @@ class EvidenceServer:
         self._proxy = proxy
 
     async def _looked_up(self) -> FrontProxy:
-        return front_proxy(await self._desk.status.read(CONFIG_MAP, NAME, NAMESPACE))
+        return front_proxy(await self._case_reader.status.read(CONFIG_MAP, NAME, NAMESPACE))

@@ -22,7 +22,7 @@ from inquest.core.signals.payload import Batch, IntakeContext, RefusedPayload
 from inquest.errors import InquestError, Retryable
 from inquest.server.intake.limits import NoticeBudget, RequestSlots, json_of, too_fast
 from inquest.server.intake.receive import IntakeHandler, Receipt
-from inquest.server.intake.token import DOOR
+from inquest.server.intake.token import LOGIN_POLICY
 from inquest.serving.login import LoginMiddleware, Reviewer
 from inquest.serving.problems import Problem, problem_response
 from inquest.telemetry.metrics import INTAKE_NOTICES
@@ -56,19 +56,19 @@ WAYS: Final = {
 
 def create_app(ports: ControllerPorts, *, reviewer: Reviewer | None) -> Starlette:
     """The webhooks; without a reviewer whoever reaches the application may send."""
-    desk = _Desk(ports)
-    routes = [Route(path, desk.answering(way), methods=["POST"]) for path, way in WAYS.items()]
-    around = [Middleware(LoginMiddleware, reviewer=reviewer, door=DOOR)] if reviewer else []
+    endpoints = _IntakeEndpoints(ports)
+    routes = [Route(path, endpoints.answering(way), methods=["POST"]) for path, way in WAYS.items()]
+    around = [Middleware(LoginMiddleware, reviewer=reviewer, policy=LOGIN_POLICY)] if reviewer else []
     app = Starlette(routes=routes, exception_handlers=_FAILURES, middleware=around)
     app.router.redirect_slashes = False
     return app
 
 
-class _Desk:
+class _IntakeEndpoints:
     """What all requests share."""
 
     def __init__(self, ports: ControllerPorts) -> None:
-        self._house, self._reception, self._places = ports, IntakeHandler(ports), RequestSlots()
+        self._ports, self._handler, self._places = ports, IntakeHandler(ports), RequestSlots()
         self._rate = NoticeBudget(ports.settings.intake.notices_per_minute, ports.clock)
 
     def answering(self, way: IntakeRoute) -> Callable[[Request], Any]:
@@ -90,12 +90,12 @@ class _Desk:
         if seconds := self._rate.take(len(batch)):
             raise too_fast(seconds)
         # One after the other: they share the writes of the operator with its cases.
-        return [await self._reception.take(told) for told in batch]
+        return [await self._handler.take(told) for told in batch]
 
     async def _read(self, way: IntakeRoute, payload: object) -> Batch:
-        served = await self._reception.served(way.words(payload))
-        chosen = self._house.settings
-        around = IntakeContext(await self._house.now(), chosen.cluster_name, served, chosen.intake.predictions)
+        served = await self._handler.served(way.words(payload))
+        chosen = self._ports.settings
+        around = IntakeContext(await self._ports.now(), chosen.cluster_name, served, chosen.intake.predictions)
         return way.read(payload, around)
 
 

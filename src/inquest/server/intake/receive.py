@@ -67,7 +67,7 @@ class IntakeHandler:
     """Takes one notice at a time. Errors: Retryable, and whatever says that the operator lacks a right."""
 
     def __init__(self, ports: ControllerPorts) -> None:
-        self._house = ports
+        self._ports = ports
         self._kind = alru_cache(maxsize=MOST_WORDS, ttl=KINDS_SECONDS)(self._kind_of)
 
     async def served(self, words: tuple[str, ...]) -> dict[str, ServedKind]:
@@ -95,7 +95,7 @@ class IntakeHandler:
         if told.sighting is not None:
             return await self._sighted(told, told.sighting)
         try:
-            await self._house.status.create(SIGNAL, self._sealed(told))
+            await self._ports.status.create(SIGNAL, self._sealed(told))
         except AlreadyExists:
             return await self._again(await self._there(told.name), None)
         return Receipt(201, "created", told.name)
@@ -110,7 +110,7 @@ class IntakeHandler:
         # The event goes on under its first time, which is the name of what has ended.
         new = onset_again(told) if any(one.name == told.name for one in known) else told
         try:
-            await self._house.status.create(SIGNAL, self._sealed(new))
+            await self._ports.status.create(SIGNAL, self._sealed(new))
         except AlreadyExists:
             return await self._again(await self._there(new.name), sighting)
         if sighting.count > 1:
@@ -120,17 +120,17 @@ class IntakeHandler:
     async def _of_event(self, told: Firing, sighting: EventSighting) -> list[Signal]:
         """Signals of this target and reason, the newest first: the label, which anybody may set, only finds them."""
         labels = f"{EVENT_LABEL}={sighting.key}"
-        found = parse_objects(Signal, await self._house.status.list(SIGNAL, self._house.namespace, labels=labels))
+        found = parse_objects(Signal, await self._ports.status.list(SIGNAL, self._ports.namespace, labels=labels))
         same = [one for one in found if one.spec.source.type is told.content.source.type]
         same = [one for one in same if (one.spec.name, one.spec.target) == (told.content.name, told.content.target)]
         return sorted(same, key=lambda one: (is_open(one), _ended(one)), reverse=True)
 
     def _sealed(self, told: Firing) -> Redacted[Json]:
         labels = MANAGED_BY | ({EVENT_LABEL: told.sighting.key} if told.sighting else {})
-        metadata = ObjectMeta(name=told.name, namespace=self._house.namespace, labels=labels)
+        metadata = ObjectMeta(name=told.name, namespace=self._ports.namespace, labels=labels)
         spec = SignalSpec.model_validate(told.content.to_object())
         obj = Signal(metadata=metadata, spec=spec).to_object()
-        clean = redact_object(self._house.redactor.strings, obj)
+        clean = redact_object(self._ports.redactor.strings, obj)
         # A masked name names nothing, and a mask may be longer than what it hides.
         body = fit_spec({**clean.value["spec"], "name": spec.name, "target": obj["spec"]["target"]})
         return clean.carried({**obj, "spec": body})
@@ -142,7 +142,7 @@ class IntakeHandler:
         return found
 
     async def _again(self, found: Signal, sighting: EventSighting | None) -> Receipt:
-        name, now, ended = found.name, await self._house.now(), await self._has_ended(found)
+        name, now, ended = found.name, await self._ports.now(), await self._has_ended(found)
         again: RepeatedNotice | None = (
             sighted_again(found, sighting, case_ended=ended)
             if sighting is not None
@@ -150,7 +150,7 @@ class IntakeHandler:
         )
         if again is None:
             return Receipt(200, "dropped", name, _closing(found))
-        await publish_status(self._house, SIGNAL, found, again.changes, again.verdicts, now=now)
+        await publish_status(self._ports, SIGNAL, found, again.changes, again.verdicts, now=now)
         outside = found.status.reason == OUTSIDE
         return Receipt(200 if outside else 202, "joined", name, (found.status.message or "") if outside else "")
 
@@ -163,7 +163,7 @@ class IntakeHandler:
     async def _is_over(self, ref: ObjectRef, found: Signal) -> bool:
         for namespace in dict.fromkeys((found.namespace, found.spec.target.namespace or found.namespace)):
             try:
-                obj = await self._house.status.read(INVESTIGATION, ref.name, namespace)
+                obj = await self._ports.status.read(INVESTIGATION, ref.name, namespace)
             except NotFound:
                 continue
             if ref.uid in (None, obj["metadata"]["uid"]):
@@ -182,16 +182,16 @@ class IntakeHandler:
             meta = {"name": found.name, "namespace": found.namespace}
             meta["resourceVersion"] = found.metadata.resource_version or ""
             patch = redact_object(
-                self._house.redactor.strings, {"metadata": meta, "spec": {"resolvedTime": rfc3339(at)}}
+                self._ports.redactor.strings, {"metadata": meta, "spec": {"resolvedTime": rfc3339(at)}}
             )
-            await self._house.status.swap(SIGNAL, patch, manager=FIELD_MANAGER, status=False)
+            await self._ports.status.swap(SIGNAL, patch, manager=FIELD_MANAGER, status=False)
         return Receipt(200, "resolved", told.name)
 
     # --- reading ------------------------------------------------------------------------------------------------
 
     async def _found(self, name: str) -> Signal | None:
         try:
-            obj = await self._house.status.read(SIGNAL, name, self._house.namespace)
+            obj = await self._ports.status.read(SIGNAL, name, self._ports.namespace)
         except NotFound:
             return None
         for found in parse_objects(Signal, (obj,)):
@@ -199,7 +199,7 @@ class IntakeHandler:
         raise Invalid(f"Signal {name} is there and says nothing that can be read")
 
     async def _kind_of(self, word: str) -> ServedKind | None:
-        cluster = self._house.cluster
+        cluster = self._ports.cluster
         try:
             found = await cluster.kind(word)
         except AmbiguousKind as several:

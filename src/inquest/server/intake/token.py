@@ -16,7 +16,9 @@ LEAST_TOKEN: Final = 16
 """Characters; a shorter one can be guessed."""
 HOLDER: Final = "holder of intake.token_file"
 
-DOOR: Final = LoginPolicy(logins=INTAKE_LOGINS, lacking="the account lacks the right to create signals.inquest.dev")
+LOGIN_POLICY: Final = LoginPolicy(
+    logins=INTAKE_LOGINS, lacking="the account lacks the right to create signals.inquest.dev"
+)
 """A sender repeats what it could not deliver: a reviewer that is away is 503."""
 
 

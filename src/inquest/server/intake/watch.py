@@ -189,7 +189,7 @@ class EventWatch:
     """Runs until it is cancelled."""
 
     def __init__(self, ports: ControllerPorts, feed: Feed, *, most: int = MOST_HELD) -> None:
-        self._house, self._feed, self._reception = ports, feed, IntakeHandler(ports)
+        self._ports, self._feed, self._handler = ports, feed, IntakeHandler(ports)
         self._lookout = EventBacklog(most)
         self._cared_for = alru_cache(maxsize=most, ttl=SCOPE_SECONDS)(self._is_cared_for)
         self._labels_of = alru_cache(maxsize=most, ttl=NAMESPACE_SECONDS)(self._namespace)
@@ -224,17 +224,17 @@ class EventWatch:
                 _log.warning("the watch of events begins again", namespace=place, error=fault, pause=pause)
                 pause = min(PAUSE_LAST, 2 * pause)
             # Also after a good end: a server that ends every watch at once is not asked in a loop.
-            await self._house.clock.sleep(pause)
+            await self._ports.clock.sleep(pause)
 
     async def _follow(self, place: str) -> None:
         async with aclosing(self._feed.follow(EVENT, place, fields=ONLY)) as events:
             async for event in events:
                 self._faults[place] = ""
                 if event:
-                    self._saw(event, await self._house.now())
+                    self._saw(event, await self._ports.now())
 
     def _saw(self, event: Json, now: datetime) -> None:
-        chosen = self._house.settings
+        chosen = self._ports.settings
         told = read_event(event, "", IntakeContext(now, chosen.cluster_name, {}, chosen.intake.predictions))
         if isinstance(told, Firing) and told.content.name not in (*BUILT_IN_NOISE, *chosen.triage.noise):
             self._lookout.saw(told, now)
@@ -247,12 +247,12 @@ class EventWatch:
     async def _tell(self) -> None:
         while True:
             try:
-                told = await self._batch(await self._house.now())
+                told = await self._batch(await self._ports.now())
             except InquestError:
                 # The clock is the API server's: while that is away nothing can be told either.
                 told = 0
             if not told:
-                await self._house.clock.sleep(LOOK_SECONDS)
+                await self._ports.clock.sleep(LOOK_SECONDS)
 
     async def _batch(self, now: datetime) -> int:
         self._lookout.forget(now)
@@ -272,16 +272,16 @@ class EventWatch:
         try:
             if not await self._cared_for(firing.content.target):
                 return Receipt(200, "dropped", message="out of scope")
-            return await self._reception.take(firing)
+            return await self._handler.take(firing)
         except InquestError as error:
             _log.warning("event not taken", reason=error.reason, error=str(error)[:500])
             return None
 
     async def _is_cared_for(self, target: TargetRef) -> bool:
         """Nobody is there to be told of a label: what is out of scope gets no Signal. What cannot be read does."""
-        if not self._house.settings.scope.require_label:
+        if not self._ports.settings.scope.require_label:
             return True
-        found = await self._house.target_reader.pin(target)
+        found = await self._ports.target_reader.pin(target)
         if found.failure:
             return True
         around = await self._labels_of(target.namespace) if target.namespace else {}
@@ -289,7 +289,7 @@ class EventWatch:
 
     async def _namespace(self, name: str) -> Mapping[str, str]:
         try:
-            found = await self._house.cluster.get(NAMESPACE, name)
+            found = await self._ports.cluster.get(NAMESPACE, name)
         except NotFound:
             return {}
         return dict(found["metadata"].get("labels") or {})
