@@ -146,7 +146,7 @@ class Settings(BaseSettings):
         try:
             return cls(**_values_of(file))
         except ValidationError as error:
-            raise Misconfigured(_sentence(error)) from error
+            raise Misconfigured("settings: " + "; ".join(map(_fault, error.errors()))) from error
         except SettingsError as error:
             raise Misconfigured(f"settings: {error}; a group is set by its members, as INQUEST_MODEL__NAME") from error
 
@@ -192,10 +192,6 @@ def _values_of(file: Path | None) -> dict[str, Any]:
     if not isinstance(found, Mapping):
         raise Misconfigured(f"settings file {file.name} must hold a mapping")
     return dict(found)
-
-
-def _sentence(error: ValidationError) -> str:
-    return "settings: " + "; ".join(map(_fault, error.errors()))
 
 
 def _fault(fault: ErrorDetails) -> str:

@@ -139,10 +139,6 @@ def _matches(served: Iterable[ServedResource], name: str, wanted: _Wanted) -> li
     for rank, kind in fits:
         if rank and rank == best:
             found.setdefault(kind.group, kind)
-    return _without_views(found)
-
-
-def _without_views(found: dict[str, ResourceKind]) -> list[ResourceKind]:
     return [kind for group, kind in found.items() if "" not in found or group not in VIEWS]
 
 

@@ -106,7 +106,7 @@ class ObjectClient:
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         path = paths.collection_path(kind, _place(kind, obj.value))
-        body, query = _whole(kind, obj.value), {"fieldManager": FIELD_MANAGER}
+        body, query = {**_type(kind), **obj.value}, {"fieldManager": FIELD_MANAGER}
         return await self._write("POST", path, "create", kind, body, query, urgent=kind.plural in EFFECTS)
 
     async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
@@ -239,10 +239,6 @@ def _subject(person: Person) -> Json:
 
 def _type(kind: ResourceKind) -> Json:
     return {"apiVersion": kind.api_version, "kind": kind.kind}
-
-
-def _whole(kind: ResourceKind, obj: Json) -> Json:
-    return {**_type(kind), **obj}
 
 
 def _place(kind: ResourceKind, obj: Json) -> str:

@@ -43,7 +43,7 @@ async def replay(cases: Sequence[Path], settings: Settings, catalogue: Path | No
             is_known = missed and case_id(place) in known
             expected_misses += is_known
             status = max(status, FAILED if missed and not is_known else OK)
-            print_lines(*([_json_line(result)] if output == "json" else _text_lines(result)))
+            print_lines(*([json_line(line_of(result))] if output == "json" else _text_lines(result)))
     if output == "text" and played:
         print_lines("", table_text(tabulate(played)))
     if output == "text" and known:
@@ -65,10 +65,6 @@ async def _played(player: Player, place: Path) -> Result | None:
 
 
 # --- JSON --------------------------------------------------------------------------------------------------
-
-
-def _json_line(result: Result) -> str:
-    return json_line(line_of(result))
 
 
 def line_of(result: Result) -> dict[str, Any]:

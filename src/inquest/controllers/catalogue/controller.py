@@ -175,7 +175,7 @@ class CatalogueController:
         named = {action.spec.name for action in actions}
         counting = rightful(workflows, self.ports.namespace)
         hashes = {content_hash(content_of(one)) for one in counting if one.spec.action_type in named}
-        orphans = [held for held in registered if _is_orphan(held, hashes)]
+        orphans = [held for held in registered if held.status == "Active" and held.content_hash not in hashes]
         for orphan in orphans:
             await self.ports.datastorage.disable_workflow(orphan.id, "its RemediationWorkflow or ActionType is gone")
             log.info("workflow disabled", workflow=orphan.name, version=orphan.version, id=orphan.id)
@@ -310,10 +310,6 @@ def unusable_pattern(found: RemediationWorkflow) -> str:
     """The first pattern of a parameter that cannot be run in linear time, with its fault; empty: all can."""
     faults = ((one.name, compile_re2(one.pattern or "")[1]) for one in found.spec.parameters)
     return next((f"spec.parameters: the pattern of {name} {fault}" for name, fault in faults if fault), "")
-
-
-def _is_orphan(held: RegisteredEntry, hashes: set[str]) -> bool:
-    return held.status == "Active" and held.content_hash not in hashes
 
 
 def _seniority(found: ActionType) -> tuple[str, bool, str]:

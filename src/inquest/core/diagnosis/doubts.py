@@ -59,15 +59,11 @@ def find_doubts(snapshot: Snapshot, pods: Collection[ObservedObject]) -> tuple[s
 
 
 def _of_words(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Iterator[str]:
-    ended = {(pod.namespace, pod.name): _has_ended(pod) for pod in pods}
+    ended = {(pod.namespace, pod.name): pod.status.get("phase") in ("Succeeded", "Failed") for pod in pods}
     for log in snapshot.logs:
         place = (log.namespace, log.pod)
         if place in ended and not log.previous and tells_of_errors(snapshot, log, 1 if ended[place] else LEAST):
             yield f"the newest lines of Pod/{log.pod}, container {log.container}, mostly complain"
-
-
-def _has_ended(pod: ObservedObject) -> bool:
-    return pod.status.get("phase") in ("Succeeded", "Failed")
 
 
 def tells_of_errors(snapshot: Snapshot, log: LogTail, least: int = LEAST) -> bool:

@@ -172,16 +172,12 @@ def _of_object(trigger: Trigger, seen: ObservedObject, now: datetime) -> str:
     if not _hits(trigger.kind, seen.kind) or not _lasted(trigger.min_age, _age(seen, now)):
         return ""
     checks = (
-        (trigger.status, _statuses(seen)),
+        (trigger.status, [status_word(seen.object)] if seen.kind == "Pod" else []),
         (trigger.termination, _terminations(seen, now)),
         (trigger.condition, _conditions(seen)),
     )
     hits = [_first(pattern, words) for pattern, words in checks if pattern is not None]
     return ", ".join(hits) if hits and all(hits) else ""
-
-
-def _statuses(seen: ObservedObject) -> list[str]:
-    return [status_word(seen.object)] if seen.kind == "Pod" else []
 
 
 def _terminations(seen: ObservedObject, now: datetime) -> list[str]:

@@ -131,7 +131,7 @@ class Snapshot:
         """The words by which this object does not exist, ready to be cited; None where nothing proves it."""
         if self.find(ref) is not None:
             return None
-        missing = (Citation(each.evidence, each.quote) for each in self.absent if _is_same(each.ref, ref))
+        missing = (Citation(each.evidence, each.quote) for each in self.absent if each.ref.key == ref.key)
         whole = (Citation(each.evidence, each.quote) for each in self.listings if each.excludes(ref))
         return next(missing, None) or next(whole, None)
 
@@ -139,7 +139,3 @@ class Snapshot:
     def complete(self) -> bool:
         """Every read was answered and uncut."""
         return not self.gaps and not self.cut
-
-
-def _is_same(one: TargetRef, other: TargetRef) -> bool:
-    return one.key == other.key

@@ -14,9 +14,9 @@ from typing import Final
 
 from inquest.core.evidence.evidence import Evidence
 from inquest.core.evidence.short_forms import reread_form
-from inquest.core.llm.conversation import Budgets, CallCounts, Concluded, Conversation
+from inquest.core.llm.conversation import CallCounts, Concluded, Conversation
 from inquest.core.llm.loop import begin_conversation
-from inquest.core.llm.messages import Invocation, Message, ToolSchema, Usage
+from inquest.core.llm.messages import Invocation, Message, ToolSchema
 from inquest.core.llm.prompts import rca
 from inquest.core.llm.prompts.streams import stream_prompt, synthesis_prompt
 from inquest.core.llm.reply.verdicts import StreamVerdict
@@ -200,16 +200,12 @@ def begin_synthesis(
         ),
         tools=(),
         seed=loop.seed,
-        budgets=_rest(loop.budgets, used),
+        budgets=replace(loop.budgets, turns=SYNTHESIS_TURNS, tokens=max(1, loop.budgets.tokens - used.total)),
         calls=_together(loop, talks),
         cited=loop.cited,
         names=loop.names,
         urgency=loop.urgency,
     )
-
-
-def _rest(budgets: Budgets, used: Usage) -> Budgets:
-    return replace(budgets, turns=SYNTHESIS_TURNS, tokens=max(1, budgets.tokens - used.total))
 
 
 def _together(loop: Conversation, talks: tuple[tuple[Stream, Conversation], ...]) -> CallCounts:

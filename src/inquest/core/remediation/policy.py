@@ -150,7 +150,7 @@ def _extras(asked: PolicyInput) -> dict[str, Any]:
         "history": _history(asked.history),
         "workflow": dict(asked.workflow),
         "parameters": dict(asked.parameters),
-        "blast_radius": _present(vars(asked.blast)),
+        "blast_radius": {key: value for key, value in vars(asked.blast).items() if value is not None},
         "reversible": bool(asked.workflow.get("undo")),
         "freeze_windows": list(asked.freeze_windows),
         "cluster_name": asked.cluster_name,
@@ -186,10 +186,6 @@ def _detected(found: DetectedLabels | None) -> dict[str, Any]:
 
 def _business(found: Business | None) -> dict[str, str]:
     return found.model_dump(mode="json", by_alias=False, exclude={"derived"}) if found else {}
-
-
-def _present(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in found.items() if value is not None}
 
 
 # --- the answer (5.1, 5.4, 5.5) ----------------------------------------------------------------------------

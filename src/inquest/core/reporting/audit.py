@@ -360,7 +360,7 @@ def _closed(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditReco
         return
     data = {
         "error_message": fact.verdict.message,
-        "phase": str(_phase_before(audited.case)),
+        "phase": str(fold_case(audited.case.facts[:-1]).phase),
         "reason": str(fact.verdict.reason),
         "duration_ms": _milliseconds(audited.case, fact.at),
     }
@@ -383,10 +383,6 @@ def _complete(audited: _AuditedCase, verdict: Conclusion, at: datetime) -> Audit
         "warnings": [warning.text for warning in merged.warnings] if merged else [],
     }
     return audited.agent("response", "response.complete", "response_complete", at, {"response_data": answer}, ok=True)
-
-
-def _phase_before(case: Case) -> Phase:
-    return fold_case(case.facts[:-1]).phase
 
 
 def _milliseconds(case: Case, until: datetime) -> int:

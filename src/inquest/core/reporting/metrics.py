@@ -318,16 +318,12 @@ def log_lines(case: Case, tools: Offered) -> Iterator[LogLine]:
     if isinstance(fact, facts.StreamsMoved):
         for name, slot in fact.moves:
             if isinstance(slot, ModelReply):
-                yield _line_of_stream(name, slot)
+                yield LogLine("model turn", {"invocation": str(Invocation.STREAM), "stream": name} | _told_of(slot))
             else:
                 yield from (_line_of_look(name, result) for result in slot)
     if isinstance(fact, facts.ToolsRan):
         newest = newest_exchange(case, tools, fact.invocation)
         yield from (_line_of_call(newest, asked, tools) for asked in newest.calls) if newest else ()
-
-
-def _line_of_stream(name: str, reply: ModelReply) -> LogLine:
-    return LogLine("model turn", {"invocation": str(Invocation.STREAM), "stream": name} | _told_of(reply))
 
 
 def _line_of_look(name: str, result: ToolResult) -> LogLine:

@@ -104,14 +104,10 @@ def _filled(body: Mapping[str, Any], at: datetime, new_id: Callable[[], str]) ->
             "resource_type": category,
             "resource_id": correlation_id,
             **optional,
-            "event_id": _own_id(body) or new_id(),
+            "event_id": _uuid(body, "event_id") or new_id(),
             "parent_event_id": _uuid(body, "parent_event_id"),
         },
     )
-
-
-def _own_id(body: Mapping[str, Any]) -> str | None:
-    return _uuid(body, "event_id")
 
 
 def _uuid(body: Mapping[str, Any], name: str) -> str | None:

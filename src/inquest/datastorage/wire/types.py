@@ -62,7 +62,7 @@ def storage_fault(value: object, depth: int = 0) -> str:
         return f"nested deeper than {DEEPEST} levels"
     match value:
         case str():
-            return _unstorable_text(value)
+            return "a text holds a character that cannot be stored" if _NOT_STORABLE.search(value) else ""
         case dict():
             parts = (part for pair in value.items() for part in pair)
             named = all(isinstance(key, str) for key in value)
@@ -79,10 +79,6 @@ def storage_fault(value: object, depth: int = 0) -> str:
 
 def _first(values: Iterable[object], depth: int) -> str:
     return next((fault for value in values if (fault := storage_fault(value, depth))), "")
-
-
-def _unstorable_text(text: str) -> str:
-    return "a text holds a character that cannot be stored" if _NOT_STORABLE.search(text) else ""
 
 
 def instant_from_text(text: str) -> datetime:

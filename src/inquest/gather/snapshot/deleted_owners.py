@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import OwnerChain
@@ -31,7 +31,7 @@ async def with_maker(reader: SnapshotReader, cluster: Cluster, clock: Clock, cha
     if not chain.deleted or chain.target.kind != "Pod" or not chain.target.namespace:
         return chain
     events = items_of(await reader.list("Event", "v1", chain.target.namespace, fields=_MADE))
-    maker = next((_regarded(event) for event in events if _names(event, chain.target.name)), {})
+    maker = next((involved_object(event) for event in events if _names(event, chain.target.name)), {})
     if maker.get("kind") not in _MAKERS:
         return chain
     above = await owner_chain(cluster, clock, _reference(maker, chain.target.namespace), pauses=START_PAUSES)
@@ -44,10 +44,6 @@ async def with_maker(reader: SnapshotReader, cluster: Cluster, clock: Clock, cha
 def _names(event: Json, pod: str) -> bool:
     said = _SAID.match(str(event.get("message") or ""))
     return said is not None and said[1] == pod
-
-
-def _regarded(event: Json) -> dict[str, Any]:
-    return dict(involved_object(event))
 
 
 def _reference(maker: Json, namespace: str) -> TargetRef:

@@ -60,7 +60,7 @@ from inquest.core.diagnosis.detectors.workloads import (
     wanted_replicas,
     workloads,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 NAME: Final = "network_policy"
@@ -341,7 +341,7 @@ def _finding(snapshot: Snapshot, call: Call, blame: PolicyBlame, confidence: flo
         confidence=confidence,
         citations=(
             *cite(snapshot, blame.policy, *_policy_quotes(blame.policy), named_quote(blame.policy)),
-            *_said(snapshot, call.line),
+            *(cited(snapshot, call.line[0].evidence, call.line[1]) if call.line else ()),
         ),
         explains=((f"{caller.display}: {call.line[1]}"[:253],) if call.line else ()),
         facts={"caller": caller.name, "direction": call.direction, "call": limited(call.what)}
@@ -360,10 +360,6 @@ def _policy_quotes(policy: ObservedObject) -> Iterator[str]:
     for word in ("policyTypes", "podSelector", "ingress", "egress"):
         if spec.get(word):
             yield quoted(word, spec[word])
-
-
-def _said(snapshot: Snapshot, line: Line) -> tuple[Citation, ...]:
-    return cited(snapshot, line[0].evidence, line[1]) if line else ()
 
 
 # --- workloads that nobody can reach ------------------------------------------------------------------------

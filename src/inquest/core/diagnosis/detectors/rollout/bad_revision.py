@@ -126,7 +126,7 @@ def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
             "changed": limited(",".join(each.path for each in rollout.changes)),
             "before": limited(first.before if main is first else main.before),
             "after": limited(main.after),
-            "container": _container(main.path),
+            "container": main.path.partition("ontainers[name=")[2].partition("]")[0],
         },
         refuted_by=("Pods of the revision before that fail in the same way now would refute it.",),
         actions=("RollbackDeployment",),
@@ -136,10 +136,6 @@ def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
 def _main(found: tuple[TemplateChange, ...]) -> TemplateChange:
     """The change that matters most: labels and annotations seldom break a process."""
     return next((each for each in found if ".metadata." not in each.path), found[0])
-
-
-def _container(path: str) -> str:
-    return path.partition("ontainers[name=")[2].partition("]")[0]
 
 
 def _citations(snapshot: Snapshot, rollout: Rollout, main: TemplateChange) -> tuple[Citation, ...]:

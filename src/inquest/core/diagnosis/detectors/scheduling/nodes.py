@@ -367,7 +367,7 @@ def sandboxes(snapshot: Snapshot) -> Iterable[Finding]:
 
     One that was killed for memory has a limit that is too low, and its node nothing to do with it.
     """
-    events = [each for each in events_of(snapshot, "FailedCreatePodSandBox") if not _is_too_small(each)]
+    events = [each for each in events_of(snapshot, "FailedCreatePodSandBox") if not is_memory_kill(message_of(each))]
     nodes = {pod.name: node_of(pod) for pod in snapshot.of_kind("Pod") if not _started(pod)}
     held = [(nodes[_name(event)], event) for event in events if nodes.get(_name(event))]
     counts = Counter(node for node, _ in held)
@@ -376,10 +376,6 @@ def sandboxes(snapshot: Snapshot) -> Iterable[Finding]:
         ref = ref_to("Node", node, None)
         if ref is not None:
             yield _sandbox(snapshot, node, told, len({_name(event) for event in told}))
-
-
-def _is_too_small(event: ObservedObject) -> bool:
-    return is_memory_kill(message_of(event))
 
 
 def _started(pod: ObservedObject) -> bool:

@@ -140,7 +140,7 @@ def _exceeded(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
         f"cannot get the {asked} it asks for (spec.hard.{resource})"[:500],
         confidence=0.95,
         citations=(
-            *_quota_citations(snapshot, quota, resource, top),
+            *cite(snapshot, quota, quoted(resource, top)),
             *_words(snapshot, refusal, match[0]),
             *_owner_citations(snapshot, refusal.owner),
         ),
@@ -172,10 +172,6 @@ def _tightest(match: re.Match[str]) -> tuple[str, str]:
 def _passes(match: re.Match[str], name: str) -> bool:
     used, asked, top = (parse_quantity(_amounts(match[word]).get(name)) for word in ("used", "requested", "limited"))
     return used is not None and asked is not None and top is not None and used + asked > top
-
-
-def _quota_citations(snapshot: Snapshot, quota: ObservedObject | None, resource: str, top: str) -> tuple[Citation, ...]:
-    return cite(snapshot, quota, quoted(resource, top)) if quota else ()
 
 
 def _owner_citations(snapshot: Snapshot, owner: TargetRef) -> tuple[Citation, ...]:
