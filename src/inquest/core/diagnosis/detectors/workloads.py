@@ -97,7 +97,7 @@ def _behind_revision(ref: TargetRef, pod: ObservedObject) -> TargetRef:
     return ref.model_copy(update={"kind": "Deployment", "name": ref.name.removesuffix(ending)})
 
 
-def workload_named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> TargetRef | None:
+def topmost_owner(snapshot: Snapshot, kind: str, name: str, namespace: str) -> TargetRef | None:
     """The topmost owner of an object that an Event names; the object itself where nothing is known of it."""
     ref = ref_to(kind, name, namespace)
     for _ in range(_MAX_DEPTH):

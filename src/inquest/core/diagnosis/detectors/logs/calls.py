@@ -12,7 +12,7 @@ from inquest.core.diagnosis.detectors.containers import container_field, contain
 from inquest.core.diagnosis.detectors.logs.peers import without_token
 from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, external, held, holder
 from inquest.core.diagnosis.detectors.logs.words import LogFinding
-from inquest.core.diagnosis.detectors.network.callee import Callee, callee, nearest_service, workload_named
+from inquest.core.diagnosis.detectors.network.callee import Callee, callee, nearest_service, workload_by_name
 from inquest.core.diagnosis.detectors.platform.bindings import BoundSetting, place_of
 from inquest.core.evidence.evidence import ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -136,7 +136,7 @@ def _unknown_outside(view: LogView, called: Callee, place: BoundSetting | None, 
 
 def _unknown_service(view: LogView, called: Callee, place: BoundSetting | None, said: LogFinding) -> LogCause:
     absent = view.snapshot.proves_absent(TargetRef(kind="Service", name=called.name, namespace=called.namespace))
-    behind = workload_named(view.snapshot, called.name, called.namespace)
+    behind = workload_by_name(view.snapshot, called.name, called.namespace)
     near = nearest_service(view.snapshot, called.name, called.namespace)
     if behind is not None and near is None:
         return _service_missing(view, called, behind, said)

@@ -21,8 +21,7 @@ from inquest.core.diagnosis.detectors.network.callee import (
     database_called,
     is_database,
 )
-from inquest.core.diagnosis.detectors.network.network_reading import addresses_of
-from inquest.core.diagnosis.detectors.network.network_reading import callee as called_service
+from inquest.core.diagnosis.detectors.network.network_reading import addresses_of, called_service
 from inquest.core.diagnosis.detectors.platform.bindings import (
     BoundSetting,
     key_field,

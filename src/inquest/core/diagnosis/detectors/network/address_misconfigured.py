@@ -17,13 +17,13 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
     RESOLVING,
     NamedAddress,
     addresses,
-    callee,
+    called_service,
     complaint,
     known_namespaces,
-    names_of,
     port_path,
     service_at,
     service_named,
+    service_names,
     service_ports,
     workload_logs,
     workloads_behind,
@@ -203,7 +203,7 @@ def _said(snapshot: Snapshot, line: tuple[LogTail, str] | None) -> tuple[Citatio
 
 
 def _unknown_port(snapshot: Snapshot, address: NamedAddress, known: list[NamedAddress]) -> Finding | None:
-    service = callee(snapshot, address)
+    service = called_service(snapshot, address)
     if service is None or address.port is None or service.spec.get("type") == "ExternalName":
         return None
     offered = [port.get("port") for port in service_ports(service)]
@@ -212,7 +212,9 @@ def _unknown_port(snapshot: Snapshot, address: NamedAddress, known: list[NamedAd
     if not offered or address.port in offered:
         return None
     alike = {each.caller_ref.key for each in known if _calls_same(snapshot, each, service, address.port)}
-    rightly = {each.caller_ref.key for each in known if callee(snapshot, each) == service and each.port in offered}
+    rightly = {
+        each.caller_ref.key for each in known if called_service(snapshot, each) == service and each.port in offered
+    }
     if not rightly and (len(alike) > 1 or _is_moved(service, address.port)):
         return _service_finding(snapshot, service, address, offered, len(alike))
     return _port_finding(snapshot, service, address, offered, rightly=bool(rightly))
@@ -260,7 +262,7 @@ def _is_moved(service: ObservedObject, called: int) -> bool:
 
 
 def _calls_same(snapshot: Snapshot, address: NamedAddress, service: ObservedObject, port: int) -> bool:
-    return address.port == port and callee(snapshot, address) == service
+    return address.port == port and called_service(snapshot, address) == service
 
 
 def _port_finding(
@@ -268,7 +270,7 @@ def _port_finding(
 ) -> Finding:
     ref, caller = address.holder.ref, address.caller_ref
     field = address.port_field or address.field
-    line = complaint(snapshot, caller, (address.host, *names_of(service)))
+    line = complaint(snapshot, caller, (address.host, *service_names(service)))
     ports = ", ".join(map(str, offered))
     return Finding(
         detector=NAME,
@@ -340,7 +342,7 @@ def _wrong_external(snapshot: Snapshot, service: ObservedObject, name: str) -> t
     proof = proof_of_absence(snapshot, "Service", *place) if place else ""
     if place and not service_at(snapshot, place) and (proof or place[1] in known_namespaces(snapshot)):
         return (f"there is no Service {place[0]} in {place[1]}", 0.93, proof) if proof else ("", 0.0, "")
-    callers = {each.caller_ref.key: each for each in addresses(snapshot) if callee(snapshot, each) == service}
+    callers = {each.caller_ref.key: each for each in addresses(snapshot) if called_service(snapshot, each) == service}
     for each in callers.values():
         if complaint(snapshot, each.caller_ref, (name, service.name)):
             return "its callers cannot reach that", 0.8, ""

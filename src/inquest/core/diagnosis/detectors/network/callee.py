@@ -167,7 +167,7 @@ def nearest_service(snapshot: Snapshot, name: str, namespace: str) -> ObservedOb
     return best[1] if best and best[0] >= _ALIKE else None
 
 
-def workload_named(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject | None:
+def workload_by_name(snapshot: Snapshot, name: str, namespace: str) -> ObservedObject | None:
     named = (each for each in snapshot.of_kind(*_WORKLOADS) if (each.name, each.namespace) == (name, namespace))
     return next(named, None)
 

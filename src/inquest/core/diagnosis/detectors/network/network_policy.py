@@ -23,12 +23,12 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
     NamedAddress,
     addresses_of,
     any_complaint,
-    callee,
+    called_service,
     calls_in_logs,
     complaint,
     is_near,
-    names_of,
     service_named,
+    service_names,
     service_ports,
     services_of,
     workloads_behind,
@@ -141,11 +141,11 @@ def _calls(snapshot: Snapshot, caller: ObservedObject) -> Iterator[Call]:
 
 
 def _to_service(snapshot: Snapshot, caller: ObservedObject, address: NamedAddress) -> Iterator[Call]:
-    service = callee(snapshot, address)
+    service = called_service(snapshot, address)
     if service is None:
         yield from _to_unread(snapshot, caller, address)
         return
-    line = complaint(snapshot, caller.ref, (address.host, *names_of(service)))
+    line = complaint(snapshot, caller.ref, (address.host, *service_names(service)))
     what = f"{caller.ref.display} to {address.host}:{address.port or '?'}"
     own = peer_of(caller, pods_of(snapshot, caller.ref))
     for target in workloads_behind(snapshot, service):

@@ -263,13 +263,13 @@ def known_namespaces(snapshot: Snapshot) -> set[str]:
     return named | {each.namespace for each in snapshot.objects if each.namespace}
 
 
-def names_of(service: ObservedObject) -> tuple[str, ...]:
+def service_names(service: ObservedObject) -> tuple[str, ...]:
     """By what a complaint may name a Service: its name, or its address."""
     address = str(service.spec.get("clusterIP") or "")
     return (service.name, *([address] if address not in ("", "None") else []))
 
 
-def callee(snapshot: Snapshot, address: NamedAddress) -> ObservedObject | None:
+def called_service(snapshot: Snapshot, address: NamedAddress) -> ObservedObject | None:
     """The Service that an address names and that was read."""
     return service_at(snapshot, service_named(snapshot, address.host, address.caller.namespace))
 
@@ -365,7 +365,7 @@ REACHING: Final = re.compile(
 )
 
 
-def lines_of(log: LogTail) -> Iterator[str]:
+def newest_lines(log: LogTail) -> Iterator[str]:
     """The lines of a log, each cut, the newest first."""
     return (line[:MAX_LINE] for line in reversed(log.text.splitlines()) if line.strip())
 
@@ -390,7 +390,7 @@ def complaint(
     """The newest line of a workload's logs, or of a check, that names one of the words and an error of the network."""
     wanted = [word.lower() for word in dict.fromkeys(words) if word]
     for log in (*workload_logs(snapshot, workload), *_checks(snapshot)):
-        for line in lines_of(log):
+        for line in newest_lines(log):
             if _names_any(line.lower(), wanted) and pattern.search(line):
                 return log, line.strip()
     return None
@@ -410,7 +410,7 @@ def _names_any(line: str, words: list[str]) -> bool:
 def any_complaint(snapshot: Snapshot, workload: TargetRef, pattern: re.Pattern[str]) -> tuple[LogTail, str] | None:
     """The newest line of a workload's logs of this kind."""
     for log in workload_logs(snapshot, workload):
-        for line in lines_of(log):
+        for line in newest_lines(log):
             if pattern.search(line):
                 return log, line.strip()
     return None
@@ -501,7 +501,7 @@ def calls_in_logs(snapshot: Snapshot, workload: ObservedObject) -> list[NamedAdd
 
 
 def _complaints(log: LogTail) -> Iterator[str]:
-    for number, line in enumerate(lines_of(log)):
+    for number, line in enumerate(newest_lines(log)):
         if number >= MAX_COMPLAINTS:
             return
         if _ERROR.search(line):

@@ -19,7 +19,7 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
     UNANSWERED,
     addresses_of,
     any_complaint,
-    callee,
+    called_service,
     complaint,
 )
 from inquest.core.diagnosis.detectors.revisions import roll_back, way_back
@@ -59,7 +59,7 @@ def _findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _calls_by_name(snapshot: Snapshot, workload: ObservedObject) -> bool:
-    return any(callee(snapshot, each) for each in addresses_of(snapshot, workload))
+    return any(called_service(snapshot, each) for each in addresses_of(snapshot, workload))
 
 
 def _complaint(snapshot: Snapshot, workload: ObservedObject) -> tuple[LogTail, str] | None:

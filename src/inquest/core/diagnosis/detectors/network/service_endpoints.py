@@ -10,7 +10,7 @@ from inquest.core.diagnosis.detectors.citations import cite, limited, named_quot
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
-    callee,
+    called_service,
     endpoints_of,
     pods_behind,
     selector_of,
@@ -73,7 +73,7 @@ def _is_called_in_vain(snapshot: Snapshot, service: ObservedObject) -> bool:
     known = any(each.kind in ("EndpointSlice", "Endpoints") for each in snapshot.listings)
     counted = endpoints_of(snapshot, service)
     empty = counted == (0, 0) or (counted is None and known)
-    return empty and any(callee(snapshot, each) == service for each in addresses(snapshot))
+    return empty and any(called_service(snapshot, each) == service for each in addresses(snapshot))
 
 
 def _without_selector(snapshot: Snapshot, service: ObservedObject) -> Finding:

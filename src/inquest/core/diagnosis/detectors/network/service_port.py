@@ -15,13 +15,13 @@ from inquest.core.diagnosis.detectors.citations import cite, cited, limited, nam
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
-    callee,
+    called_service,
     complaint,
-    lines_of,
-    names_of,
+    newest_lines,
     pods_behind,
     port_path,
     selector_of,
+    service_names,
     service_ports,
     workloads_behind,
 )
@@ -144,7 +144,7 @@ def _heard(snapshot: Snapshot, sources: list[ObservedObject]) -> tuple[set[int],
     first: tuple[LogTail, str] | None = None
     for log in snapshot.logs:
         if (log.namespace, log.pod) in names and not log.previous:
-            for line in lines_of(log):
+            for line in newest_lines(log):
                 match = None if _CALLS.search(line) else _LISTENS.search(line)
                 if match:
                     found.add(int(match["port"]))
@@ -204,8 +204,8 @@ def _heard_elsewhere(
 
 
 def _is_refused(snapshot: Snapshot, service: ObservedObject) -> bool:
-    callers = {each.caller_ref.key: each for each in addresses(snapshot) if callee(snapshot, each) == service}
-    return any(complaint(snapshot, each.caller_ref, names_of(service), _REFUSED) for each in callers.values())
+    callers = {each.caller_ref.key: each for each in addresses(snapshot) if called_service(snapshot, each) == service}
+    return any(complaint(snapshot, each.caller_ref, service_names(service), _REFUSED) for each in callers.values())
 
 
 def _answers(number: int, ports: Ports) -> bool:

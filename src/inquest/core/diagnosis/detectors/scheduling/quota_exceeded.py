@@ -31,8 +31,8 @@ from inquest.core.diagnosis.detectors.workloads import (
     pods_of,
     proof_of_absence,
     ref_to,
+    topmost_owner,
     wanted_replicas,
-    workload_named,
     workload_of,
 )
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
@@ -97,7 +97,7 @@ def refusals(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
 def _in_conditions(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     for found in snapshot.of_kind("Deployment", "ReplicaSet"):
         failure = condition_of(found.status, "ReplicaFailure")
-        owner = workload_named(snapshot, found.kind, found.name, found.namespace)
+        owner = topmost_owner(snapshot, found.kind, found.name, found.namespace)
         if failure.get("status") == "True" and owner:
             yield QuotaRefusal(str(failure.get("message") or "")[:4000], found, owner, event=False)
 
@@ -106,7 +106,7 @@ def _in_events(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     for event in events_of(snapshot, "FailedCreate"):
         seen = involved_object(event.object)
         namespace = str(seen.get("namespace") or event.namespace)
-        owner = workload_named(snapshot, str(seen.get("kind")), str(seen.get("name")), namespace)
+        owner = topmost_owner(snapshot, str(seen.get("kind")), str(seen.get("name")), namespace)
         if owner:
             yield QuotaRefusal(message_of(event), event, owner, event=True)
 

@@ -18,9 +18,9 @@ from inquest.core.diagnosis.detectors.events import events_of, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
-    callee,
+    called_service,
     complaint,
-    names_of,
+    service_names,
     services_of,
 )
 from inquest.core.diagnosis.detectors.workloads import template_labels, wanted_replicas
@@ -152,11 +152,11 @@ def _autoscaler(snapshot: Snapshot, workload: ObservedObject) -> Iterator[Expect
 def _callers(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
     """A workload that runs and is told to call it; it counts for more where it complains."""
     services = services_of(snapshot, workload)
-    callers = {each.caller_ref.key: each for each in addresses(snapshot) if callee(snapshot, each) in services}
+    callers = {each.caller_ref.key: each for each in addresses(snapshot) if called_service(snapshot, each) in services}
     for address in callers.values() if services else ():
         if address.caller.name == workload.name or not _runs(address.caller):
             continue
-        known = [name for each in services for name in names_of(each)]
+        known = [name for each in services for name in service_names(each)]
         line = complaint(snapshot, address.caller_ref, (address.host, workload.name, *known))
         words = f"{address.caller_ref.display} calls it ({address.shown})"
         quotes = (*cite(snapshot, address.holder, quoted("value", address.text), address.host), *_said(snapshot, line))

@@ -20,7 +20,7 @@ from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, 
 from inquest.core.diagnosis.detectors.containers import pod_field, template_field
 from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
-from inquest.core.diagnosis.detectors.network.network_reading import lines_of
+from inquest.core.diagnosis.detectors.network.network_reading import newest_lines
 from inquest.core.diagnosis.detectors.platform.bindings import size_to_grow
 from inquest.core.diagnosis.detectors.workloads import is_short, listed, live_pods, node_of, workload_of
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
@@ -62,7 +62,7 @@ def _full(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _recent_lines(log: LogTail) -> Iterator[str]:
     """The last lines: what was full long ago may be well again."""
-    for number, line in enumerate(lines_of(log)):
+    for number, line in enumerate(newest_lines(log)):
         if number >= 50:
             return
         yield line

@@ -18,7 +18,7 @@ from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, 
 from inquest.core.diagnosis.detectors.containers import pod_field, template_field
 from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
-from inquest.core.diagnosis.detectors.network.network_reading import lines_of
+from inquest.core.diagnosis.detectors.network.network_reading import newest_lines
 from inquest.core.diagnosis.detectors.revisions import roll_back, way_back
 from inquest.core.diagnosis.detectors.workloads import container_troubles, is_ready, listed, live_pods, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
@@ -281,7 +281,7 @@ def _is_troubled(snapshot: Snapshot, pod: ObservedObject) -> bool:
 def _write(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> Finding | None:
     """A line that refuses a path below one of the container's mounts."""
     own = [(name, each) for name, each in _all_mounts(pod) if name == log.container]
-    for line in lines_of(log):
+    for line in newest_lines(log):
         is_denied = _DENIED.search(line) and not _PRIVILEGED.search(line)
         refused = is_denied or _READ_ONLY.search(line)
         found = _mount_named_in(pod, line) if refused else None
