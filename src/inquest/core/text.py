@@ -152,6 +152,11 @@ def _cut_at_sequences(text: str) -> Iterator[str]:
     yield text[start:]
 
 
+def quantity(number: int, word: str) -> str:
+    """`1 pod`, `2 pods`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
 def shorten(text: str, most: int) -> str:
     """What people see of a text in so many characters at most; the cut comes after the escapes, and halves none."""
     plain = make_visible(text[: 2 * most])

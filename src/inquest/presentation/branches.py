@@ -52,11 +52,6 @@ def two_decimals(confidence: float | None) -> str:
     return "" if confidence is None else f"{confidence:.2f}"
 
 
-def count_of(number: int, word: str) -> str:
-    """`1 pod`, `2 pods`."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
 def text_after(before: str, text: str | None) -> str:
     """The text behind a word, empty where there is none."""
     return f"{before}{text}" if text else ""

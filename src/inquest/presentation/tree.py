@@ -9,7 +9,8 @@ from inquest.api.base import rfc3339
 from inquest.api.findings import ProgressEntry, StepState
 from inquest.api.types import ApprovalState, ExecutionPhase, Phase, Resolution
 from inquest.core.reporting.message import what_was_done
-from inquest.presentation.branches import Node, State, count_of, join_present, text_after, text_nodes, two_decimals
+from inquest.core.text import quantity
+from inquest.presentation.branches import Node, State, join_present, text_after, text_nodes, two_decimals
 from inquest.presentation.case import CaseObjects, cause_line, cause_of, place_of_target
 
 SELECTION_TOOLS: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
@@ -101,8 +102,8 @@ Leaves = tuple[str, tuple[Node, ...]]
 
 def _investigating(told: CaseObjects) -> Leaves:
     status, usage = told.status, told.status.usage
-    turns = f"{count_of(usage.turns, 'turn')} of {usage.model}" if usage and usage.turns else "detectors, no model"
-    calls = count_of(usage.tool_calls, "call") if usage and usage.tool_calls else ""
+    turns = f"{quantity(usage.turns, 'turn')} of {usage.model}" if usage and usage.turns else "detectors, no model"
+    calls = quantity(usage.tool_calls, "call") if usage and usage.tool_calls else ""
     tokens = f"{usage.total_tokens} tokens" if usage and usage.total_tokens else ""
     cost = text_after("cost ", usage.cost if usage else None)
     return join_present([turns, calls, tokens, cost]), (
@@ -126,7 +127,7 @@ def _snapshot(told: CaseObjects) -> Iterator[Node]:
     taken = told.status.snapshot
     if taken is not None:
         word = "complete" if taken.complete else "not complete"
-        yield Node(f"snapshot: {count_of(taken.pod_count or 0, 'pod')}, {word}", mark=State.DONE)
+        yield Node(f"snapshot: {quantity(taken.pod_count or 0, 'pod')}, {word}", mark=State.DONE)
 
 
 def _call(entry: ProgressEntry) -> Node:

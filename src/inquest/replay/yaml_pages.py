@@ -10,12 +10,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from inquest.errors import Invalid
+from inquest.presentation.yaml_lines import line_of_field
 
 _LEFT_AS_TEXT: Final = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
 
@@ -166,23 +168,4 @@ def _line(path: Path, number: int, place: tuple[str | int, ...]) -> int:
     if path.suffix == ".json":
         return 1
     documents = (node for node in yaml.compose_all(text_of(path), Loader=Loader) if node is not None)
-    found = [node for index, node in enumerate(documents) if index == number]
-    if not found:
-        return 1
-    node, line = found[0], found[0].start_mark.line
-    for step in place:
-        inner = _inside(node, step)
-        if inner is None:
-            break
-        key, node = inner
-        line = key.start_mark.line
-    return int(line) + 1
-
-
-def _inside(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    """The node whose line is meant, and the one to look on in."""
-    if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in node.value if key.value == str(step)), None)
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return node.value[step], node.value[step]
-    return None
+    return line_of_field(next(islice(documents, number, None), None), place) or 1

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from inquest.adapters.playbooks.words import KINDS, STATUSES, TERMINATIONS, WELL
 from inquest.core.diagnosis.playbooks import Pattern, Playbook, Trigger
+from inquest.presentation.yaml_lines import line_of_field
 
 SHIPPED: Final = files("inquest.adapters.playbooks") / "library"
 MAX_FILE: Final = 65_536
@@ -126,7 +127,9 @@ def book_of(content: bytes) -> Playbook:
     node, data = _parsed(content)
     faults = find_book_faults(data)
     if faults:
-        raise _Unusable(*((f"{'.'.join(map(str, place))}: {rule}", _line(node, place)) for place, rule in faults))
+        raise _Unusable(
+            *((f"{'.'.join(map(str, place))}: {rule}", line_of_field(node, place)) for place, rule in faults)
+        )
     said = BookFile.model_validate(data)
     triggers = tuple(map(_trigger, said.triggers))
     steps, expected = tuple(said.investigation_steps), tuple(said.expected_evidence)
@@ -157,24 +160,6 @@ def _parsed(content: bytes) -> tuple[Any, Any]:
         raise _Unusable((error.problem or "not YAML", line)) from error
     except (yaml.YAMLError, RecursionError) as error:
         raise _Unusable(("not YAML", 0)) from error
-
-
-def _line(node: Any, place: tuple[int | str, ...]) -> int:
-    """The line of a field, or of the nearest thing around it."""
-    for part in place:
-        inner = _inside(node, part)
-        if inner is None:
-            break
-        node = inner
-    return node.start_mark.line + 1 if node is not None else 0
-
-
-def _inside(node: Any, part: int | str) -> Any:
-    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-        return node.value[part]
-    if isinstance(node, yaml.MappingNode):
-        return next((value for key, value in node.value if key.value == part), None)
-    return None
 
 
 # --- triggers ------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any, Final
 from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.names import EXECUTION_LABEL
 from inquest.cli.admin.doctor_checks import shell_word
-from inquest.cli.admin.installation import ENDED, REPLICA, is_renewed, place_of
+from inquest.cli.admin.installation import ENDED, is_renewed, list_replicas, place_of
 
 Json = Mapping[str, Any]
 
@@ -66,7 +66,7 @@ class Leftovers:
     @property
     def is_worked_on(self) -> bool:
         """Whether a replica lives, and so finishes what it began."""
-        return any(is_renewed(one, self.now) for one in _replicas(self))
+        return any(is_renewed(one, self.now) for one in list_replicas(self.items("leases")))
 
 
 def job_namespaces(executions: Sequence[Json], usual: str) -> tuple[str, ...]:
@@ -136,17 +136,13 @@ _FREED: Final = '{"metadata":{"finalizers":null}}'
 
 
 def _leases(found: Leftovers) -> Iterator[Blocker]:
-    for one in _replicas(found):
+    for one in list_replicas(found.items("leases")):
         if is_renewed(one, found.now):
             scale = f"kubectl scale deployment/inquest --replicas=0 -n {shell_word(one['metadata']['namespace'])}"
             yield Blocker("Lease", one, "is of a replica that lives; stop it last", scale, CleanupAction.NONE)
         else:
             command = f"kubectl delete lease {_named(one)}"
             yield Blocker("Lease", one, "is of a replica that does not live", command, CleanupAction.DELETE_LEASE)
-
-
-def _replicas(found: Leftovers) -> list[Json]:
-    return [one for one in found.items("leases") if one["metadata"]["name"].startswith(REPLICA)]
 
 
 def _is_over(job: Json) -> bool:

@@ -136,7 +136,7 @@ def _policies(seen: Installation) -> Iterator[CheckResult]:
 
 
 def _operator(seen: Installation) -> Iterator[CheckResult]:
-    leases = list_replicas(seen)
+    leases = list_replicas(seen.items("leases"))
     alive = [one for one in leases if is_renewed(one, seen.now)]
     if not alive:
         last = max((str(one["spec"].get("renewTime", "")) for one in leases), default="")

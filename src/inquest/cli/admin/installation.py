@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -56,11 +56,12 @@ MOST_NAMED: Final = 10
 
 def is_running(seen: Installation) -> bool:
     """Whether a replica proves that it lives."""
-    return any(is_renewed(one, seen.now) for one in list_replicas(seen))
+    return any(is_renewed(one, seen.now) for one in list_replicas(seen.items("leases")))
 
 
-def list_replicas(seen: Installation) -> list[Json]:
-    return [one for one in seen.items("leases") if one["metadata"]["name"].startswith(REPLICA)]
+def list_replicas(leases: Iterable[Json]) -> list[Json]:
+    """Those of the operator's replicas."""
+    return [one for one in leases if one["metadata"]["name"].startswith(REPLICA)]
 
 
 def is_renewed(lease: Json, now: datetime) -> bool:

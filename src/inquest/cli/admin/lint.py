@@ -17,8 +17,9 @@ from inquest.cli.admin.lint_rules import UNCHECKED, LintFault, LintInput, find_f
 from inquest.cli.exits import Exit
 from inquest.cli.output import machine_text, print_lines, print_warning
 from inquest.core.redaction.redactor import Redactor
+from inquest.core.text import quantity
 from inquest.errors import Misconfigured
-from inquest.presentation.branches import count_of
+from inquest.presentation.yaml_lines import line_of_field
 from inquest.replay.player import default_catalogue
 
 STDIN: Final = "-"
@@ -71,8 +72,8 @@ def lint(
 
 def _sum(written: Sequence[LintDocument], found: Sequence[LintFault]) -> str:
     others = sum(is_of_others(one.body) for one in written)
-    passed = f", {count_of(others, 'document')} of other kinds passed over" if others else ""
-    return f"{count_of(len(written) - others, 'document')}, {count_of(len(found), 'finding')}{passed}"
+    passed = f", {quantity(others, 'document')} of other kinds passed over" if others else ""
+    return f"{quantity(len(written) - others, 'document')}, {quantity(len(found), 'finding')}{passed}"
 
 
 def _readable(file: str, unread: list[str]) -> list[LintDocument]:
@@ -127,34 +128,14 @@ def _level(one: LintFault) -> str:
 
 
 def _place(written: Sequence[LintDocument], one: LintFault) -> str:
-    return f"{written[one.document].file}:{_line(written[one.document].node, one.path)}"
-
-
-def _line(node: yaml.Node, path: Sequence[str | int]) -> int:
-    """Of the field, or of what it is missing in."""
-    line = node.start_mark.line + 1
-    for part in path:
-        found = _below(node, part)
-        if found is None:
-            return line
-        line, node = found[0].start_mark.line + 1, found[1]
-    return line
-
-
-def _below(node: yaml.Node, part: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    """The key and what stands under it."""
-    if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in node.value if key.value == str(part)), None)
-    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-        return node.value[part], node.value[part]
-    return None
+    return f"{written[one.document].file}:{line_of_field(written[one.document].node, one.path)}"
 
 
 def _document(written: Sequence[LintDocument], one: LintFault) -> dict[str, Any]:
     place = written[one.document]
     return {
         "file": place.file,
-        "line": _line(place.node, one.path),
+        "line": line_of_field(place.node, one.path),
         "field": one.field,
         "rule": one.rule,
         "level": "warning" if one.warning else "fault",

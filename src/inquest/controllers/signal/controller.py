@@ -51,6 +51,7 @@ from inquest.core.diagnosis.health import health_of
 from inquest.core.evidence.evidence import Health
 from inquest.core.reporting import notices
 from inquest.core.reporting.signal_notices import duplicates_notice, held_key, held_notice, repeated_notice, sender_of
+from inquest.core.signals.retention import followed_case
 from inquest.core.signals.triage import (
     ACCEPTED,
     MANUAL_REVIEW_PENDING,
@@ -274,7 +275,7 @@ class SignalController:
     async def _follow(self, found: Signal) -> timedelta | None:
         """An accepted Signal, or a duplicate, waits for its case to end."""
         now = await self.ports.now()
-        ref = _followed(found)
+        ref = followed_case(found)
         inv = await self._investigation_of(found, ref) if ref else None
         is_duplicate = found.status.phase is SignalPhase.DUPLICATE
         if inv is None and is_duplicate:
@@ -485,12 +486,6 @@ def _first_fired(original: Signal, joined: Iterable[Signal]) -> datetime | None:
     before = (original.status.first_fired, *(each.spec.firing_time for each in joined))
     earliest, own = min((at for at in before if at is not None), default=None), original.spec.firing_time
     return earliest if earliest is not None and (own is None or earliest < own) else None
-
-
-def _followed(found: Signal) -> ObjectRef | None:
-    """The case that a Signal waits for: a duplicate waits for another's, whatever its own was before."""
-    status = found.status
-    return status.duplicate_of if status.phase is SignalPhase.DUPLICATE else status.investigation_ref
 
 
 def _is_spec_at_fault(obj: Json) -> bool:

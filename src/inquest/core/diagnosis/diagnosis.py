@@ -14,6 +14,7 @@ from inquest.core.cluster.objects import same_object
 from inquest.core.diagnosis.categories import UNKNOWN
 from inquest.core.diagnosis.claims import CheckedClaims, RawClaim, check_claims, overall_confidence
 from inquest.core.evidence.evidence import CaseWarning, Evidence, EvidenceStatus, Finding, Gap, Health, TargetState
+from inquest.core.text import quantity
 
 MAX_CAUSES: Final = 5
 MAX_FACTORS: Final = 10
@@ -201,9 +202,9 @@ def _recovered(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
 def _no_fault(seen: TargetState, evidence: Sequence[Evidence], gaps: Sequence[Gap]) -> Diagnosis:
     """Well as far as Kubernetes knows, and never seen to be otherwise."""
     answered = sum(one.status is not EvidenceStatus.GAP for one in evidence)
-    pods = f", its {_counted(seen.pods, 'pod')} among them," if seen.pods else ""
+    pods = f", its {quantity(seen.pods, 'pod')} among them," if seen.pods else ""
     return Diagnosis(
-        summary=f"Kubernetes shows no fault of the target: {_counted(answered, 'read')}{pods} show nothing wrong"
+        summary=f"Kubernetes shows no fault of the target: {quantity(answered, 'read')}{pods} show nothing wrong"
         f"{_failed(gaps)}. {NOT_SHOWN}",
         signal_type="Healthy",
         outcome="insufficient_data",
@@ -237,8 +238,4 @@ def _insufficient(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
 
 
 def _failed(gaps: Sequence[Gap]) -> str:
-    return f"; {_counted(len(gaps), 'read')} failed" if gaps else ""
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    return f"; {quantity(len(gaps), 'read')} failed" if gaps else ""

@@ -106,13 +106,14 @@ def _is_followed(case: Investigation, signals: Iterable[Signal]) -> bool:
     return any(_follows(one, (case,)) for one in signals)
 
 
-def _followed(signal: Signal) -> ObjectRef | None:
+def followed_case(signal: Signal) -> ObjectRef | None:
+    """The case that a Signal waits for: a duplicate waits for another's, whatever its own was before."""
     status = signal.status
     return status.duplicate_of if status.phase is SignalPhase.DUPLICATE else status.investigation_ref
 
 
 def _follows(signal: Signal, cases: Iterable[Investigation]) -> bool:
-    ref = _followed(signal)
+    ref = followed_case(signal)
     return ref is not None and any(ref.name == one.name and ref.uid in (None, one.uid) for one in cases)
 
 

@@ -14,7 +14,15 @@ import yaml
 
 from inquest.datastorage.domain.identity import content_hash, workflow_id
 from inquest.datastorage.domain.scoring import BOOLEAN_LABELS, TEXT_LABELS, texts_of
-from inquest.datastorage.wire.types import MOST_NAME, MOST_VERSION, PRIORITIES, SEVERITIES, WILDCARD, storage_fault
+from inquest.datastorage.wire.types import (
+    MOST_NAME,
+    MOST_VERSION,
+    PRIORITIES,
+    SEVERITIES,
+    WILDCARD,
+    storage_fault,
+    text_in,
+)
 
 PEER_API = "kubernaut.ai/v1alpha1"
 OWN_API = "inquest.dev/v1alpha1"
@@ -131,8 +139,8 @@ def _workflow(content: str, document: Mapping[str, Any], spec: Mapping[str, Any]
         service_account_name=execution.get("serviceAccountName"),
         engine_config=execution.get("engineConfig"),
         dependencies=_mapping(spec.get("dependencies")),
-        owner=_optional_text(spec, "owner"),
-        maintainer=_optional_text(spec, "maintainer"),
+        owner=text_in(spec, "owner"),
+        maintainer=text_in(spec, "maintainer"),
     )
 
 
@@ -277,8 +285,3 @@ def _detected_value(value: object) -> bool | str:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _optional_text(spec: Mapping[str, Any], name: str) -> str | None:
-    value = spec.get(name)
-    return value if isinstance(value, str) and value else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from inquest.datastorage.wire.types import instant_of
+from inquest.datastorage.wire.types import instant_of, text_in
 
 WEIGHTS = {"health": 40, "alert": 35, "metrics": 25}
 """In hundredths, so that 1.0, 1.0 and 0.8 give exactly 0.95."""
@@ -80,7 +80,7 @@ def fold_events(events: Iterable[Told]) -> StoredAssessment:
             skipped += 1
             continue
         told.setdefault(kind, []).append(data)
-        named.add(_text(data, "post_remediation_spec_hash"))
+        named.add(text_in(data, "post_remediation_spec_hash"))
         last = at
     looks = {name: told.get(kind, ()) for name, kind in LOOKS.items()}
     pre, post, match = _hashes(told.get("effectiveness.hash.computed", ()))
@@ -113,7 +113,7 @@ def _component(looks: Sequence[Mapping[str, Any]]) -> StoredComponent:
 def _hashes(computed: Sequence[Mapping[str, Any]]) -> tuple[str | None, str | None, bool | None]:
     """Of the last event that has a pre or a post hash: all three are replaced together."""
     for data in reversed(computed):
-        pre, post = _text(data, "pre_remediation_spec_hash"), _text(data, "post_remediation_spec_hash")
+        pre, post = text_in(data, "pre_remediation_spec_hash"), text_in(data, "post_remediation_spec_hash")
         if pre or post:
             match = data.get("hash_match")
             return pre, post, match if isinstance(match, bool) else None
@@ -122,7 +122,7 @@ def _hashes(computed: Sequence[Mapping[str, Any]]) -> tuple[str | None, str | No
 
 def _reason(completed: Sequence[Mapping[str, Any]]) -> str | None:
     """The last one, unless the target changed under the assessment."""
-    reasons = [reason for data in completed if (reason := _text(data, "reason"))]
+    reasons = [reason for data in completed if (reason := text_in(data, "reason"))]
     return SPEC_DRIFT if SPEC_DRIFT in reasons else next(reversed(reasons), None)
 
 
@@ -135,11 +135,6 @@ def _resolved(alerts: Sequence[Mapping[str, Any]]) -> bool | None:
 
 def _newest_object(looks: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
     return next((data[name] for data in reversed(looks) if isinstance(data.get(name), dict)), None)
-
-
-def _text(data: Mapping[str, Any], name: str) -> str | None:
-    value = data.get(name)
-    return value if isinstance(value, str) and value else None
 
 
 def effectiveness_answer(correlation_id: str, state: StoredAssessment) -> dict[str, Any]:

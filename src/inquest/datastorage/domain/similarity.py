@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from inquest.datastorage.domain.effectiveness import StoredAssessment
-from inquest.datastorage.wire.types import instant_text
+from inquest.datastorage.wire.types import instant_text, text_in
 
 SCOPES = ("target", "hash", "chain")
 DEFAULT_TIER1 = timedelta(hours=24)
@@ -111,8 +111,8 @@ def summary_entry(row: Remediation, current: str) -> dict[str, Any]:
         "completedAt": started,
         "startedAt": started,
         "assessedAt": instant_text(known.assessed_at) if known.assessed_at else None,
-        "outcome": _text(row.payload, "outcome") or row.lifecycle,
-        **{shown: _text(row.payload, stored) for shown, stored in PAYLOAD_MEMBERS.items()},
+        "outcome": text_in(row.payload, "outcome") or row.lifecycle,
+        **{shown: text_in(row.payload, stored) for shown, stored in PAYLOAD_MEMBERS.items()},
         "postRemediationSpecHash": known.post_hash,
         "hashMatch": match_of(row, current),
         "effectivenessScore": known.score,
@@ -126,7 +126,7 @@ def match_of(row: Remediation, current: str) -> str:
     """`hashMatch` of a row."""
     return hash_match(
         current,
-        pre=_text(row.payload, "pre_remediation_spec_hash"),
+        pre=text_in(row.payload, "pre_remediation_spec_hash"),
         post=row.assessment.post_hash,
         linked_by_post=current in row.assessment.named_post_hashes,
     )
@@ -136,8 +136,3 @@ def _renamed(stored: Mapping[str, Any] | None, names: Mapping[str, str]) -> dict
     if stored is None:
         return None
     return {shown: stored[name] for name, shown in names.items() if stored.get(name) is not None}
-
-
-def _text(payload: Mapping[str, Any], name: str) -> str | None:
-    value = payload.get(name)
-    return value if isinstance(value, str) and value else None

@@ -9,7 +9,14 @@ from typing import Any
 
 from inquest.datastorage.domain.identity import canonical_uuid
 from inquest.datastorage.domain.similarity import in_cluster, normalised_target
-from inquest.datastorage.wire.types import CATEGORIES, MOST_KEY_BYTES, OUTCOMES, duration_text, instant_from_text
+from inquest.datastorage.wire.types import (
+    CATEGORIES,
+    MOST_KEY_BYTES,
+    OUTCOMES,
+    duration_text,
+    instant_from_text,
+    text_in,
+)
 
 MOST_EVENTS_IN_A_BATCH = 500
 FURTHEST_AHEAD = timedelta(minutes=60)
@@ -61,11 +68,11 @@ class StoredEvent:
         target = normalised_target(self.event_data.get("target_resource"))
         return {
             "target_key": in_cluster(target, self.cluster_name) if starts else None,
-            "pre_spec_hash": _text(self.event_data, "pre_remediation_spec_hash") if starts else None,
-            "post_spec_hash": _text(self.event_data, "post_remediation_spec_hash") if assesses else None,
+            "pre_spec_hash": text_in(self.event_data, "pre_remediation_spec_hash") if starts else None,
+            "post_spec_hash": text_in(self.event_data, "post_remediation_spec_hash") if assesses else None,
             "lifecycle": LIFECYCLES.get(self.event_type),
             "memory_cluster": self.cluster_name if teaches else None,
-            "memory_owner": _text(self.event_data, "owner") if teaches else None,
+            "memory_owner": text_in(self.event_data, "owner") if teaches else None,
         }
 
 
@@ -349,8 +356,3 @@ PAYLOADS: Mapping[str, PayloadShape] = {
     ),
     "datastorage.workflow.updated": PayloadShape({"workflow_id": TEXT, "updated_fields": OBJECT}),
 }
-
-
-def _text(data: Mapping[str, Any], name: str) -> str | None:
-    value = data.get(name)
-    return value if isinstance(value, str) and value else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 SEVERITIES = ("critical", "high", "medium", "low")
 PRIORITIES = ("P0", "P1", "P2", "P3")
@@ -79,6 +79,12 @@ def storage_fault(value: object, depth: int = 0) -> str:
 
 def _first(values: Iterable[object], depth: int) -> str:
     return next((fault for value in values if (fault := storage_fault(value, depth))), "")
+
+
+def text_in(found: Mapping[str, Any], name: str) -> str | None:
+    """A member that is a text and not empty."""
+    value = found.get(name)
+    return value if isinstance(value, str) and value else None
 
 
 def instant_from_text(text: str) -> datetime:

@@ -141,14 +141,18 @@ def _needed(cause: Finding, symptom: Finding, where: Links) -> bool:
     return found is not None and not {CALLS, RUNS_ON, IS_IN} & {*found.way}
 
 
-def _awaited(cause: Finding, symptom: Finding, where: Links) -> bool:
-    found = where.between(symptom.object, cause.object)
-    return found is not None and WAITS_FOR in found.way
+def _by_way_of(step: str) -> Linked:
+    """The symptom's object rests on the cause's, and this is a step of the way."""
+
+    def rule(cause: Finding, symptom: Finding, where: Links) -> bool:
+        found = where.between(symptom.object, cause.object)
+        return found is not None and step in found.way
+
+    return rule
 
 
-def _called(cause: Finding, symptom: Finding, where: Links) -> bool:
-    found = where.between(symptom.object, cause.object)
-    return found is not None and CALLS in found.way
+_awaited: Final = _by_way_of(WAITS_FOR)
+_called: Final = _by_way_of(CALLS)
 
 
 def _named(cause: Finding, symptom: Finding, where: Links) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from inquest.core.diagnosis.detectors.events import message_of
 from inquest.core.evidence.evidence import Citation, ObservedObject
-from inquest.core.evidence.snapshot import Snapshot
+from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 MAX_QUOTE: Final = 300
 MAX_VALUE: Final = 253
@@ -58,6 +58,11 @@ def cite(snapshot: Snapshot, found: ObservedObject | None, *quotes: str) -> tupl
 def cite_event(snapshot: Snapshot, event: ObservedObject | None) -> tuple[Citation, ...]:
     """An Event's own words."""
     return cited(snapshot, event.evidence, message_of(event)[:MAX_QUOTE]) if event else ()
+
+
+def cite_line(snapshot: Snapshot, line: tuple[LogTail, str] | None) -> tuple[Citation, ...]:
+    """One line of a log."""
+    return cited(snapshot, line[0].evidence, line[1]) if line else ()
 
 
 def cite_entry(snapshot: Snapshot, evidence: str) -> tuple[Citation, ...]:

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.citations import MAX_VALUE, cite, cite_entry, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.citations import (
+    MAX_VALUE,
+    cite,
+    cite_entry,
+    cite_line,
+    limited,
+    named_quote,
+    quoted,
+)
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     RESOLVING,
@@ -106,7 +114,7 @@ def _missing_service(
         citations=(
             *_own_words(snapshot, address),
             *(cite_entry(snapshot, proof) if proof else ()),
-            *_said(snapshot, line),
+            *cite_line(snapshot, line),
         ),
         explains=(f"{caller.display}: {line[1]}"[:253],) if line else (),
         facts={**_facts(address, place[0], None), "workload": behind.name},
@@ -167,7 +175,7 @@ def _name_finding(
         citations=(
             *_own_words(snapshot, address),
             *(cite_entry(snapshot, proof) if proof else ()),
-            *_said(snapshot, line),
+            *cite_line(snapshot, line),
         ),
         explains=(f"{caller.display}: {line[1]}"[:253],) if line else (),
         facts={**_facts(address, place[0], meant), **way_back(snapshot, ref)},
@@ -193,10 +201,6 @@ def _actions(snapshot: Snapshot, address: NamedAddress) -> tuple[str, ...]:
 
 def _own_words(snapshot: Snapshot, address: NamedAddress) -> tuple[Citation, ...]:
     return cite(snapshot, address.holder, quoted("value", address.text), address.shown, address.host)
-
-
-def _said(snapshot: Snapshot, line: tuple[LogTail, str] | None) -> tuple[Citation, ...]:
-    return cited(snapshot, line[0].evidence, line[1]) if line else ()
 
 
 # --- ports --------------------------------------------------------------------------------------------------
@@ -284,7 +288,7 @@ def _port_finding(
         citations=(
             *_own_words(snapshot, address),
             *cite(snapshot, service, *(quoted("port", port) for port in offered), named_quote(service)),
-            *_said(snapshot, line),
+            *cite_line(snapshot, line),
         ),
         explains=(f"{caller.display}: {line[1]}"[:253],) if line else (),
         facts={**_facts(address, service.name, service), "port": str(address.port), "offered": ports}

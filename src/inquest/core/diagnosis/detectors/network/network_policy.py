@@ -13,7 +13,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.relations import backends_of
-from inquest.core.diagnosis.detectors.citations import cite, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.citations import cite, cite_line, limited, named_quote, quoted
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     ANSWERED,
@@ -341,7 +341,7 @@ def _finding(snapshot: Snapshot, call: Call, blame: PolicyBlame, confidence: flo
         confidence=confidence,
         citations=(
             *cite(snapshot, blame.policy, *_policy_quotes(blame.policy), named_quote(blame.policy)),
-            *(cited(snapshot, call.line[0].evidence, call.line[1]) if call.line else ()),
+            *cite_line(snapshot, call.line),
         ),
         explains=((f"{caller.display}: {call.line[1]}"[:253],) if call.line else ()),
         facts={"caller": caller.name, "direction": call.direction, "call": limited(call.what)}

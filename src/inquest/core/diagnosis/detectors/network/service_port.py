@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.core.diagnosis.detectors.citations import cite, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.citations import cite, cite_line, limited, named_quote, quoted
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
     addresses,
@@ -234,7 +234,7 @@ def _mismatch(
         value=limited(target),
         summary=f"{ref.display}: its port {port.get('port')} leads to {field} = {target}, and {why}"[:500],
         confidence=confidence,
-        citations=(*_quotes(snapshot, service, port, ports), *_line(snapshot, ports)),
+        citations=(*_quotes(snapshot, service, port, ports), *cite_line(snapshot, ports.line)),
         explains=(f"{ref.display}: connections to port {port.get('port')} are refused",),
         facts={"service": service.name, "port": str(port.get("port")), "targetPort": target, "containerPort": other},
         refuted_by=(f"A process in those pods that listens on {target} would refute it.",),
@@ -248,10 +248,6 @@ def _quotes(snapshot: Snapshot, service: ObservedObject, port: Json, ports: Port
     own = [f'"containerPort":{number}' for number in sorted(ports.numbers)[:2]]
     pod = ports.pods[0] if ports.pods else None
     return (*cite(snapshot, service, wrong, named_quote(service)), *(cite(snapshot, pod, *own) if pod else ()))
-
-
-def _line(snapshot: Snapshot, ports: Ports) -> tuple[Citation, ...]:
-    return cited(snapshot, ports.line[0].evidence, ports.line[1]) if ports.line else ()
 
 
 def _other_protocol(

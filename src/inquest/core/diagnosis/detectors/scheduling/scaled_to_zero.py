@@ -13,7 +13,7 @@ from typing import Final
 
 from inquest.core.cluster.relations import backends_of, controller_of
 from inquest.core.cluster.selectors import is_scaled_by, selector_selects
-from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, named_quote, quoted
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, cite_line, named_quote, quoted
 from inquest.core.diagnosis.detectors.events import events_of, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
@@ -25,7 +25,7 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
 )
 from inquest.core.diagnosis.detectors.workloads import template_labels, wanted_replicas
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
-from inquest.core.evidence.snapshot import LogTail, Snapshot
+from inquest.core.evidence.snapshot import Snapshot
 
 NAME: Final = "scaled_to_zero"
 KINDS: Final = ("Deployment", "StatefulSet", "ReplicaSet", "Rollout")
@@ -159,13 +159,12 @@ def _callers(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedP
         known = [name for each in services for name in service_names(each)]
         line = complaint(snapshot, address.caller_ref, (address.host, workload.name, *known))
         words = f"{address.caller_ref.display} calls it ({address.shown})"
-        quotes = (*cite(snapshot, address.holder, quoted("value", address.text), address.host), *_said(snapshot, line))
+        quotes = (
+            *cite(snapshot, address.holder, quoted("value", address.text), address.host),
+            *cite_line(snapshot, line),
+        )
         said = f"{address.caller_ref.display}: {line[1]}"[:253] if line else ""
         yield ExpectedPods(words, 0.95 if line else 0.85, quotes, said)
-
-
-def _said(snapshot: Snapshot, line: tuple[LogTail, str] | None) -> tuple[Citation, ...]:
-    return cited(snapshot, line[0].evidence, line[1]) if line else ()
 
 
 def _runs(caller: ObservedObject) -> bool:
