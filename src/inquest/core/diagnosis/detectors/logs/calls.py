@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.citations import cited
+from inquest.core.diagnosis.detectors.citations import cite, cited
 from inquest.core.diagnosis.detectors.containers import container_field, containers_of, pod_field
 from inquest.core.diagnosis.detectors.logs.peers import without_token
 from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, external, held, holder
@@ -144,7 +144,7 @@ def _unknown_service(view: LogView, called: Callee, place: BoundSetting | None, 
         return _resolver_silent(view, called, said)
     meant = f"; Service/{near.name} exists" if near else ""
     found = place or BoundSetting(view.ref, "log", called.host)
-    proof = cited(view.snapshot, near.evidence, f'"name":"{near.name}"') if near else ()
+    proof = cite(view.snapshot, near)
     return LogCause(
         "AddressMisconfigured",
         found.ref,
@@ -183,7 +183,7 @@ def _service_missing(view: LogView, called: Callee, behind: ObservedObject, said
         f"Service/{called.name} does not exist, though {behind.kind}/{behind.name} runs and {view.ref.display} "
         f"calls it: "
         f"{said.line}",
-        citations=cited(view.snapshot, behind.evidence, f'"name":"{behind.name}"'),
+        citations=cite(view.snapshot, behind),
         facts={"host": called.host},
         refuted_by=(f"Service {called.name} exists in namespace {called.namespace}.",),
         actions=("FixRouteTarget",),
@@ -358,7 +358,7 @@ def _silent_service(view: LogView, called: Callee, said: LogFinding) -> LogCause
         # Of the pods of another namespace nothing is read: it is as little known as a callee without a Service.
         0.5 if called.service.namespace == view.container.pod.namespace else 0.6,
         f"{ref.display} does not answer {view.owner} through Service/{called.service.name}: {said.line}",
-        citations=cited(view.snapshot, called.service.evidence, f'"name":"{called.service.name}"'),
+        citations=cite(view.snapshot, called.service),
         facts={"host": called.host, "caller": view.ref.display},
         refuted_by=(f"Service {called.service.name} answers from other pods of the namespace.",),
     )

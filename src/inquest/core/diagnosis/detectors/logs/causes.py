@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
-from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.citations import cite, cited, limited
 from inquest.core.diagnosis.detectors.containers import containers_of, pod_field
 from inquest.core.diagnosis.detectors.logs.calls import dns, refused
 from inquest.core.diagnosis.detectors.logs.peers import (
@@ -329,7 +329,7 @@ def _taken_on_node(view: LogView, port: str, said: LogFinding) -> LogCause:
         f"{whose or 'another process'} has port {port or 'that it wants'}: {said.line}",
         citations=(
             *cited(view.snapshot, view.container.pod.evidence, '"hostNetwork":true'),
-            *(cited(view.snapshot, holder.evidence, f'"name":"{holder.name}"') if holder else ()),
+            *cite(view.snapshot, holder),
         ),
         facts={"port": port, "node": node, "rival": whose},
         refuted_by=("No other process on the node listens on this port.",),

@@ -8,7 +8,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.relations import config_maps_of
-from inquest.core.diagnosis.detectors.citations import cited
+from inquest.core.diagnosis.detectors.citations import cite, cited
 from inquest.core.diagnosis.detectors.containers import containers_of, pod_field
 from inquest.core.diagnosis.detectors.logs.view import LogCause, LogView, external, held, holder
 from inquest.core.diagnosis.detectors.logs.words import LogFinding
@@ -278,7 +278,7 @@ def _sent_to_readers(view: LogView, said: LogFinding) -> LogCause | None:
         f"refused{meant}: {said.line}",
         citations=(
             *cited(view.snapshot, address.holder.evidence, address.text),
-            *cited(view.snapshot, service.evidence, f'"name":"{service.name}"'),
+            *cite(view.snapshot, service),
         ),
         facts={"host": address.host, "meant": writers[0].name if writers else "", "setting": address.field},
         refuted_by=(f"The pods behind Service {service.name} accept writes.",),

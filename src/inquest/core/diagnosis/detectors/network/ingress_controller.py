@@ -50,10 +50,10 @@ def _reload_refused(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> It
     # The word in two places: either may be the one that is refused, so that nobody's Ingress is blamed.
     if len(holders) == 1:
         ingress, field, value = holders[0]
-        quotes = (*cite(snapshot, ingress, named_quote(ingress)), *told)
+        quotes = (*cite(snapshot, ingress), *told)
         yield _finding(ingress.ref, field, value, f"it keeps the controller from loading: {said}", 0.9, quotes)
     else:
-        quotes = (*cite(snapshot, pod, named_quote(pod)), *told)
+        quotes = (*cite(snapshot, pod), *told)
         owner = workload_of(snapshot, pod)
         yield _finding(owner, "log", said, f"it cannot load its configuration: {said}", 0.8, quotes)
 

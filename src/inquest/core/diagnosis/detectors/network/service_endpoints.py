@@ -61,7 +61,7 @@ def _unready(snapshot: Snapshot, service: ObservedObject, pods: list[ObservedObj
         value=limited(chosen),
         summary=f"{ref.display}: none of the {len(pods)} pods it selects ({chosen}, {owner.display}) is ready"[:500],
         confidence=CONFIDENCE,
-        citations=(*cite(snapshot, service, named_quote(service)), *cite(snapshot, pods[0], named_quote(pods[0]))),
+        citations=(*cite(snapshot, service), *cite(snapshot, pods[0])),
         explains=(f"{ref.display}: no ready endpoint",),
         facts={"service": service.name, "workload": owner.name, "pods": str(len(pods))},
         refuted_by=("A ready endpoint in its slices would refute it.",),

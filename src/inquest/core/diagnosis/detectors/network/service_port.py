@@ -247,7 +247,7 @@ def _quotes(snapshot: Snapshot, service: ObservedObject, port: Json, ports: Port
     wrong = quoted("targetPort", target) if target is not None else quoted("port", port.get("port"))
     own = [f'"containerPort":{number}' for number in sorted(ports.numbers)[:2]]
     pod = ports.pods[0] if ports.pods else None
-    return (*cite(snapshot, service, wrong, named_quote(service)), *(cite(snapshot, pod, *own) if pod else ()))
+    return (*cite(snapshot, service, wrong, named_quote(service)), *cite(snapshot, pod, *own))
 
 
 def _other_protocol(

@@ -284,7 +284,7 @@ def _mixed(snapshot: Snapshot, service: ObservedObject) -> Iterator[Finding]:
         explains=f"some answers come from {other.name}",
         workload=other.name,
         refuted_by="Both serving the same requests would refute it.",
-        more=cite(snapshot, foreign[0], named_quote(foreign[0])),
+        more=cite(snapshot, foreign[0]),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import event_moment, is_recent
-from inquest.core.diagnosis.detectors.citations import cite, cite_event, named_quote, quoted
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, quoted
 from inquest.core.diagnosis.detectors.containers import pod_field
 from inquest.core.diagnosis.detectors.events import message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
@@ -109,7 +109,7 @@ def _finding(snapshot: Snapshot, denial: Denial) -> Finding:
 def _of_pod(snapshot: Snapshot, denial: Denial) -> tuple[Citation, ...]:
     account = snapshot.find(denial.account)
     found = account or denial.pod
-    return cite(snapshot, found, named_quote(found)) if found else ()
+    return cite(snapshot, found)
 
 
 def _suffers(snapshot: Snapshot, pod: ObservedObject | None) -> bool:

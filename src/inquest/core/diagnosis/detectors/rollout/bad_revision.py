@@ -143,5 +143,5 @@ def _citations(snapshot: Snapshot, rollout: Rollout, main: TemplateChange) -> tu
     return (
         *cite(snapshot, rollout.newest, quoted(word, main.after), named_quote(rollout.newest)),
         *cite(snapshot, rollout.before, quoted(word, main.before), named_quote(rollout.before)),
-        *cite(snapshot, rollout.failing[0], named_quote(rollout.failing[0])),
+        *cite(snapshot, rollout.failing[0]),
     )

@@ -14,7 +14,7 @@ from typing import Final
 from inquest.core.cluster.objects import condition_of, parse_time
 from inquest.core.cluster.pods import status_word
 from inquest.core.cluster.selectors import template_of
-from inquest.core.diagnosis.detectors.citations import cite, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.citations import cite, limited, quoted
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.revisions import changes, pods_of_set, revisions, roll_back, way_back
 from inquest.core.diagnosis.detectors.workloads import (
@@ -183,7 +183,7 @@ def _broken_first(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
     if not broken:
         return None
     pod = broken[0]
-    quotes = (*cite(snapshot, found, '"updateRevision":'), *cite(snapshot, pod, named_quote(pod)))
+    quotes = (*cite(snapshot, found, '"updateRevision":'), *cite(snapshot, pod))
     why = f"its pod {pod.name} is {status_word(pod.object)} in an older revision, and the controller waits for it"
     return _said(
         snapshot, found, "spec.podManagementPolicy", "OrderedReady", why, 0.7, "brokenPod", quotes,
@@ -247,7 +247,7 @@ def _held_up(snapshot: Snapshot, found: ObservedObject) -> Finding | None:
     if not unready or missing <= 0 or (age is not None and age < STUCK_SECONDS):
         return None
     pod = unready[0]
-    quotes = (*cite(snapshot, found, quoted("name", found.name)), *cite(snapshot, pod, named_quote(pod)))
+    quotes = (*cite(snapshot, found), *cite(snapshot, pod))
     why = f"its pod {pod.name} is not ready, and {missing} later ones are not made before it is"
     return _said(
         snapshot, found, "spec.podManagementPolicy", "OrderedReady", why, SYMPTOM, "heldUp", quotes,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.core.cluster.objects import condition_of
-from inquest.core.diagnosis.detectors.citations import cite, cite_event, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, limited, quoted
 from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.links import METRICS_API
@@ -73,7 +73,7 @@ def _finding(snapshot: Snapshot, scaler: ObservedObject, fault: AutoscalerFault)
         value=limited(fault.value),
         summary=f"{ref.display}: {fault.field} is {fault.value or 'not set'}: {fault.why}"[:500],
         confidence=fault.confidence,
-        citations=(*cite(snapshot, scaler, named_quote(scaler)), *fault.citations),
+        citations=(*cite(snapshot, scaler), *fault.citations),
         explains=(f"{ref.display}: does not scale",),
         facts={"workload": str(target.get("name") or ""), "cause": fault.cause, "container": fault.container}
         | {"maxReplicas": str(scaler.spec.get("maxReplicas") or "")},

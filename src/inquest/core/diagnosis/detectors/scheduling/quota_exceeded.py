@@ -229,7 +229,7 @@ def _out_of_range(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
         summary=f"{ref.display}: {match[0]} ({field}); {refusal.owner.display} asks for {asked} and is refused"[:500],
         confidence=0.94 if holder else 0.85,
         citations=(
-            *(cite(snapshot, holder, quoted(match["what"], match["limit"])) if holder else ()),
+            *cite(snapshot, holder, quoted(match["what"], match["limit"])),
             *_words(snapshot, refusal, match[0]),
             *_owner_citations(snapshot, refusal.owner),
         ),

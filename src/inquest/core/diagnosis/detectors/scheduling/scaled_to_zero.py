@@ -203,13 +203,13 @@ def _signal(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPo
         place = (service.namespace, service.name)
         if target.kind == "Service" and (target.namespace, target.name) == place:
             words = f"the Signal is about Service/{service.name}, which has nobody else"
-            yield ExpectedPods(words, 0.9, cite(snapshot, service, named_quote(service)))
+            yield ExpectedPods(words, 0.9, cite(snapshot, service))
         elif (target.kind, target.namespace, target.name) == workload.key:
             words = f"the Signal is about it, and Service/{service.name} waits for its pods"
-            yield ExpectedPods(words, 0.8, cite(snapshot, service, named_quote(service)))
+            yield ExpectedPods(words, 0.8, cite(snapshot, service))
         elif _scaled_down(snapshot, workload):
             words = f"it was scaled down within the last hour, and Service/{service.name} waits for its pods"
-            yield ExpectedPods(words, 0.75, cite(snapshot, service, named_quote(service)))
+            yield ExpectedPods(words, 0.75, cite(snapshot, service))
 
 
 _EXPECTATIONS: Final = (_autoscaler, _callers, _routes, _budgets, _signal)

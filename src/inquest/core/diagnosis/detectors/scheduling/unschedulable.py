@@ -447,7 +447,7 @@ def _pushed_out(
         f"has room for them now: {first.text}"[:500],
         confidence=0.88,
         citations=(
-            *cite(snapshot, taker, quoted("name", taker.name)),
+            *cite(snapshot, taker),
             *cited(snapshot, pod.evidence, '"reason":"Unschedulable"', first.text),
         ),
         explains=(f"Pod/{pod.name}: Pending",),

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.citations import cite_event, cited, limited
 from inquest.core.diagnosis.detectors.containers import Container, container_field, containers_of, every_container
 from inquest.core.diagnosis.detectors.events import count_of, events_on, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
@@ -93,7 +93,7 @@ def _late(snapshot: Snapshot, container: Container) -> Sign | None:
     suffers = not container.is_ready or container.restarts > 0
     for event in events_on(snapshot, container.pod, "Unhealthy", recent=False):
         if _is_late(snapshot, event, container) and (suffers or _goes_on(snapshot, event)):
-            return Sign("answers its probes too late", cited(snapshot, event.evidence, message_of(event)))
+            return Sign("answers its probes too late", cite_event(snapshot, event))
     return None
 
 

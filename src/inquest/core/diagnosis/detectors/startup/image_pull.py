@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.citations import cite_event, cited, limited
 from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, pod_field
 from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
@@ -193,5 +193,5 @@ def _citations(
     events = events[:1]
     if missing:
         events += events_on(snapshot, container.pod, "FailedToRetrieveImagePullSecret", recent=False)[:1]
-    said = [cited(snapshot, event.evidence, message_of(event)) for event in events]
+    said = [cite_event(snapshot, event) for event in events]
     return (*cited(snapshot, container.pod.evidence, *quotes), *(each for group in said for each in group))

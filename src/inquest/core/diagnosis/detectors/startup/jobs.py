@@ -15,7 +15,7 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition_of, is_recent, is_true, parse_time
 from inquest.core.cluster.relations import controller_of
-from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.citations import cite_event, cited, limited
 from inquest.core.diagnosis.detectors.containers import containers_of
 from inquest.core.diagnosis.detectors.events import is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_object
@@ -216,7 +216,7 @@ def _from_event(
         says=f"{says} ({field} = {value or 'not set'}): {message_of(event)}",
         confidence=confidence,
         quotes=(f'"{field.rpartition(".")[2]}":{json.dumps(value)}', f'"name":"{cron.name}"'),
-        more=cited(snapshot, event.evidence, message_of(event)),
+        more=cite_event(snapshot, event),
         refuted="The CronJob starts its next Job when it is due.",
         actions=("PatchConfiguration",),
     )

@@ -16,7 +16,7 @@ from typing import Final
 
 from inquest.core.cluster.objects import is_recent
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.citations import cite_event, cited, limited
 from inquest.core.diagnosis.detectors.containers import (
     Container,
     container_field,
@@ -218,7 +218,7 @@ def _about(event: ObservedObject) -> object:
 
 
 def _said_by(snapshot: Snapshot, events: list[ObservedObject]) -> tuple[Citation, ...]:
-    return tuple(citation for event in events for citation in cited(snapshot, event.evidence, message_of(event)))
+    return tuple(citation for event in events for citation in cite_event(snapshot, event))
 
 
 # --- the heap, and a leak -----------------------------------------------------------------------------------------

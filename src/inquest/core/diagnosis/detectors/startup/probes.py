@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from inquest.core.cluster.objects import event_moment, is_recent, parse_time
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.diagnosis.detectors.citations import cited, limited
+from inquest.core.diagnosis.detectors.citations import cite_event, cited, limited
 from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, logs_of
 from inquest.core.diagnosis.detectors.events import count_of, events_on, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
@@ -508,7 +508,7 @@ def _finding(snapshot: Snapshot, failure: ProbeFailure, fault: ProbeFault) -> Fi
         confidence=fault.confidence,
         citations=(
             *cited(snapshot, container.pod.evidence, *_quotes(failure, fault)),
-            *cited(snapshot, failure.event.evidence, message_of(failure.event)),
+            *cite_event(snapshot, failure.event),
         ),
         explains=_symptoms(failure),
         facts={

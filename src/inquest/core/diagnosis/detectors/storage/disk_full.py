@@ -16,7 +16,7 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition_of, event_moment, parse_time
 from inquest.core.cluster.quantities import parse_quantity
-from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, limited, quoted
 from inquest.core.diagnosis.detectors.containers import pod_field, template_field
 from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
@@ -226,10 +226,7 @@ def _eviction(snapshot: Snapshot, pod: ObservedObject, owner: TargetRef) -> Find
         summary=f"{owner.display}: its pod {pod.name} was evicted ({field} = {value or 'nothing'}): {said}"[:500],
         confidence=confidence,
         citations=(
-            *(
-                cited(snapshot, pod.evidence, '"reason":"Evicted"', message[:200])
-                or cite(snapshot, pod, named_quote(pod))
-            ),
+            *cite(snapshot, pod, '"reason":"Evicted"', message[:200]),
             *cite_event(snapshot, event),
         ),
         explains=(f"Pod/{pod.name}: Evicted",),

@@ -12,7 +12,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.relations import claims_of
-from inquest.core.diagnosis.detectors.citations import cite, cite_event, limited, named_quote, quoted
+from inquest.core.diagnosis.detectors.citations import cite, cite_event, limited, quoted
 from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.workloads import (
@@ -86,8 +86,8 @@ def _held(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Fin
         f"{others}, and {owner.display}'s pod {pod.name} needs it on another node"[:500],
         confidence=0.88,
         citations=(
-            *(cite(snapshot, claim, '"accessModes":["ReadWriteOnce"]') if claim else ()),
-            *cite(snapshot, pod, named_quote(pod)),
+            *cite(snapshot, claim, '"accessModes":["ReadWriteOnce"]'),
+            *cite(snapshot, pod),
             *cite_event(snapshot, event),
         ),
         explains=(f"Pod/{pod.name}: ContainerCreating",),
@@ -142,7 +142,7 @@ def _no_driver(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -
         confidence=0.88,
         citations=(
             *cite(snapshot, snapshot.find(ref), quoted("driver", driver), quoted("provisioner", driver)),
-            *cite(snapshot, pod, named_quote(pod)),
+            *cite(snapshot, pod),
             *cite_event(snapshot, event),
         ),
         explains=(f"Pod/{pod.name}: ContainerCreating",),
@@ -202,8 +202,8 @@ def _refused(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> 
         f"{match['why']}"[:500],
         confidence=0.8,
         citations=(
-            *(cite(snapshot, found) if found else ()),
-            *cite(snapshot, pod, named_quote(pod)),
+            *cite(snapshot, found),
+            *cite(snapshot, pod),
             *cite_event(snapshot, event),
         ),
         explains=(f"Pod/{pod.name}: ContainerCreating",),

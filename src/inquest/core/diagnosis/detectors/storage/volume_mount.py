@@ -150,7 +150,7 @@ def _mount(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Fi
         confidence=0.88 if fault else 0.6,
         citations=(
             *(cite(snapshot, found, quoted(field.rpartition(".")[2], value)) if found else ()),
-            *cite(snapshot, pod, named_quote(pod)),
+            *cite(snapshot, pod),
             *cite_event(snapshot, event),
         ),
         explains=(f"Pod/{pod.name}: ContainerCreating",),
