@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import socket
 import ssl
 import threading
 import time
@@ -29,6 +28,7 @@ from benchmarks.ground import GROUP, Ground, until
 from benchmarks.load import percentile
 from benchmarks.process import running
 from benchmarks.report import Row
+from hack.ports import free_port
 from inquest.api.installation import NAMESPACE
 
 COUNT: Final = 100
@@ -85,7 +85,7 @@ def sections(ground: Ground, say: Callable[[str], None]) -> Iterator[tuple[str, 
     say("the baseline: bare creates, before the operator is there")
     bare = {senders: asyncio.run(_sent(direct, _create, senders)) for senders in SENDERS}
     ground.kubectl("delete", f"--raw={SIGNALS}")
-    port = _free_port()
+    port = free_port()
     settings = NO_MODEL | {"intake": {"enabled": True, "port": port, "notices_per_minute": 100_000}}
     with running(ground, "intake", "", at_once=1, changes=settings), _watching(ground) as watched:
         door = _door(ground, port)
@@ -210,11 +210,6 @@ def _pem(folder: Path, found: dict[str, str], name: str) -> str:
     path.touch(mode=0o600)
     path.write_bytes(b64decode(found[f"{name}-data"]))
     return str(path)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from hack.ports import free_port
 
 PACKAGES: Final = "/usr/lib/postgresql/*/bin"
 UNPRIVILEGED: Final = "postgres"
@@ -76,7 +77,7 @@ def running(*, durable: bool = False, host: str = LOOPBACK) -> Iterator[Postgres
     if not found:
         raise NoPostgres("no PostgreSQL server binaries (install the package `postgresql`)")
     home = Path(tempfile.mkdtemp(prefix="inquest-pg-"))
-    server = Postgres(Path(found[-1]), home, _free_port(), _drop_root(home), durable, host)
+    server = Postgres(Path(found[-1]), home, free_port(), _drop_root(home), durable, host)
     try:
         data = ["-D", str(home / "data"), "-U", "inquest", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"]
         _run([str(server.binaries / "initdb"), *data], server.user)
@@ -107,9 +108,3 @@ def _run(command: list[str], user: str | None) -> str:
     if done.returncode:
         raise NoPostgres(f"{Path(command[0]).name}: {done.stdout.decode(errors='replace')[-500:]}")
     return done.stdout.decode(errors="replace").strip()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from hack import HackError
 from hack.packages import unpacked
+from hack.ports import free_port
 
 PACKAGE, PROGRAM = "tinyproxy-bin", "tinyproxy"
 IDLE_SECONDS = 600
@@ -18,7 +18,7 @@ IDLE_SECONDS = 600
 @contextmanager
 def relayed(host: str, folder: Path) -> Iterator[str]:
     """An HTTP proxy for the cluster's addresses alone, for as long as the demo runs: its URL as pods write it."""
-    port = _free_port(host)
+    port = free_port(host)
     settings = folder / "relay.conf"
     lines = (f"Port {port}", f"Listen {host}", f"Allow {host}/16", f"Timeout {IDLE_SECONDS}", "User nobody")
     settings.write_text("\n".join(lines) + "\n")
@@ -41,8 +41,3 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0)) as probe:
-        return int(probe.getsockname()[1])

@@ -17,11 +17,11 @@ from typing import Final
 from hack.gen.docs import FOLDER, NOTE
 from hack.gen.files import reconcile
 from hack.scenarios.matrix import HERRINGS, QUESTIONS, RIGHT, TURNED, WEAKER, WELL, Row, shares, written
-from hack.scenarios.report import REPORT, compared, lines, part, read
+from hack.scenarios.report import REPORT, compared, lines, part, read, share_row
 from hack.scenarios.silent import CONTROLS, FAULTS, Answer, answers
 from inquest.replay.case import case_id, read_case
 from inquest.replay.player import Result, case_places, default_catalogue, open_player
-from inquest.replay.scoring import Share, Table, tabulate
+from inquest.replay.scoring import Table, tabulate
 from inquest.settings.settings import Settings
 from inquest.telemetry.logs import set_up_logging
 
@@ -80,6 +80,7 @@ async def replayed() -> dict[str, Result]:
 def page(results: dict[str, Result]) -> str:
     """The figures over all scenarios, then each of them."""
     table = tabulate(result.played for result in results.values())
+    categories = "".join(f"{share_row(name, share)}\n" for name, share in table.by_category.items())
     rows = "".join(_scenario(name, result) for name, result in sorted(results.items()))
     return (
         "# Recorded scenarios\n\nEvery case under `tests/scenarios`, recorded from a cluster or written by hand, "
@@ -88,7 +89,7 @@ def page(results: dict[str, Result]) -> str:
         "that nothing is blamed.\n\n"
         f"{_figures(table)}\n{_first_sight()}\n"
         "## By category\n\n| category | cases | at 1 | at 3 | with field |\n|---|---|---|---|---|\n"
-        f"{''.join(_share(name, share) for name, share in table.by_category.items())}\n"
+        f"{categories}\n"
         "## Each scenario\n\n| scenario | right at | field | first cause |\n|---|---|---|---|\n"
         f"{rows}"
     )
@@ -203,10 +204,6 @@ def _figures(table: Table) -> str:
         f"| outcome as expected | {part(table.outcomes, table.told)} |\n"
         f"| reads per case | {table.reads / max(1, table.cases):.0f} |\n"
     )
-
-
-def _share(name: str, share: Share) -> str:
-    return f"| {name} | {share.cases} | {share.at1} | {share.at3} | {share.field} |\n"
 
 
 def _scenario(name: str, result: Result) -> str:

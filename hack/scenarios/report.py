@@ -97,7 +97,7 @@ def lines(several: Iterable[Compared]) -> Iterator[str]:
     table = tabulate(one.played for one in cases)
     yield from _figures(table, cases)
     yield from ("", "| category | cases | at 1 | at 3 | with field |", "|---|---|---|---|---|")
-    yield from (_share(name, share) for name, share in table.by_category.items())
+    yield from (share_row(name, share) for name, share in table.by_category.items())
     yield from ("", "| scenario | right at | field | first cause | seconds | reads |", "|---|---|---|---|---|---|")
     yield from map(_row, cases)
 
@@ -129,7 +129,8 @@ def part(count: int, whole: int) -> str:
     return f"{count} of {whole} ({100 * count / whole:.0f} %)" if whole else "–"
 
 
-def _share(name: str, share: Share) -> str:
+def share_row(name: str, share: Share) -> str:
+    """Cases, and how many of them are right at 1, at 3 and with the field."""
     return f"| {name} | {share.cases} | {share.at1} | {share.at3} | {share.field} |"
 
 

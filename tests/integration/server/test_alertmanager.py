@@ -14,10 +14,11 @@ import yaml
 
 from hack.cluster.certificates import Authority, Subject
 from hack.packages import unpacked
+from hack.ports import free_port
 from inquest.core.redaction.redactor import Redactor
 from inquest.serving.http import metrics_app, serve_app
 from inquest.wiring import open_intake
-from tests.integration.adapters.monitoring.servers import at_home, free_port, running
+from tests.integration.adapters.monitoring.servers import at_home, running
 from tests.unit.server.intake.conftest import Server
 from tests.unit.server.intake.test_open import TOKEN, adapters
 

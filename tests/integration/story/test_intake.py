@@ -14,8 +14,8 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from hack.ports import free_port
 from inquest.api.installation import NAMESPACE
-from tests.integration.adapters.monitoring.servers import free_port
 from tests.integration.server.test_alertmanager import alertmanager, prometheus
 from tests.integration.story.conftest import Inhabit
 from tests.support.api import Object

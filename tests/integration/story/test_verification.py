@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import pytest
 
+from hack.ports import free_port
 from tests.integration.adapters.monitoring import servers
 from tests.integration.story.conftest import Inhabit
 from tests.support.world import word
 
 pytestmark = pytest.mark.xdist_group("story-verification")
 
-PORT = servers.free_port()
+PORT = free_port()
 SETTINGS = {"alertmanager": {"url": f"http://127.0.0.1:{PORT}"}}
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from typing import Any
 import httpx2
 
 from hack.packages import unpacked
+from hack.ports import free_port
 from hack.tools import build
 
 NOW = datetime(2025, 11, 22, 12, 0, tzinfo=UTC)
@@ -27,12 +27,6 @@ READY_SECONDS = 120
 FOREIGN = "4711"
 """Value that only the other tenant's series have; it may turn up nowhere."""
 CANARY = "hunter2-canary-4f6e"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from hack.ports import free_port
 from inquest.adapters.monitoring.alertmanager import Alertmanager
 from inquest.adapters.monitoring.http_client import StackAddress, StackClient
 from inquest.adapters.monitoring.prometheus import Prometheus
@@ -21,7 +22,7 @@ from inquest.core.remediation.effectiveness import MetricChange, improvement, me
 from inquest.errors import Unavailable
 from inquest.settings.settings import Settings
 from tests.integration.adapters.monitoring import servers
-from tests.integration.adapters.monitoring.servers import NOW, RAN, free_port
+from tests.integration.adapters.monitoring.servers import NOW, RAN
 
 CHECKOUT = TargetRef(api_version="apps/v1", kind="StatefulSet", name="checkout", namespace="till")
 NOBODY = f"http://127.0.0.1:{free_port()}"
