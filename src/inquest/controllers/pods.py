@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from inquest.core.cluster.objects import spec_of
 from inquest.core.cluster.selectors import selector_selects
 from inquest.ports.kinds import POD
 from inquest.ports.kubernetes import Cluster, Json
@@ -19,12 +17,6 @@ async def pods_of(cluster: Cluster, shown: Json, namespace: str) -> tuple[Json, 
     listing = await cluster.list(POD, namespace, labels=labels)
     found = tuple(pod for pod in listing.items if selector_selects(selector, pod["metadata"].get("labels") or {}))
     return found if listing.complete else None
-
-
-def spec_of(shown: Json | None) -> Mapping[str, Any]:
-    """The spec of an object; a custom resource may hold anything there, a text as well."""
-    spec = (shown or {}).get("spec")
-    return spec if isinstance(spec, Mapping) else {}
 
 
 def selector_of(shown: Json) -> Json | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inquest.api.refs import TargetRef
-from inquest.controllers.pods import pods_of, spec_of
+from inquest.controllers.pods import pods_of
 from inquest.controllers.ports import ControllerPorts
+from inquest.core.cluster.objects import spec_of
 from inquest.core.remediation.blast_radius import blast_radius
 from inquest.core.remediation.policy import Blast
 from inquest.errors import InquestError

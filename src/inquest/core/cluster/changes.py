@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from inquest.core.cluster.objects import parse_time
+from inquest.core.cluster.objects import metadata_of, parse_time
 from inquest.core.evidence.evidence import Json
 
 MAX_CHANGES: Final = 50
@@ -55,7 +55,7 @@ def recent_changes(objects: Iterable[Json], begin: datetime, *, home: str = "") 
 
 
 def _changes(found: Json, home: str) -> Iterator[Change]:
-    kind, metadata = str(found.get("kind")), found.get("metadata") or {}
+    kind, metadata = str(found.get("kind")), metadata_of(found)
     if kind in _DERIVED:
         return
     place = metadata.get("namespace") or ""
@@ -73,7 +73,7 @@ def _changes(found: Json, home: str) -> Iterator[Change]:
 
 def write_times(found: Json) -> list[datetime]:
     """When it was made, and when somebody wrote anything but its status; controllers of the cluster are nobody."""
-    metadata = found.get("metadata") or {}
+    metadata = metadata_of(found)
     entries = (each for each in metadata.get("managedFields") or () if _counts(each))
     times = (metadata.get("creationTimestamp"), *(each.get("time") for each in entries))
     return [at for at in map(parse_time, times) if at]

@@ -8,6 +8,7 @@ from typing import Final
 
 from inquest.api.refs import DetectedLabels, TargetRef
 from inquest.api.types import Detection, GitOpsTool, ServiceMesh
+from inquest.core.cluster.objects import spec_of
 from inquest.core.cluster.selectors import (
     annotations_of,
     is_scaled_by,
@@ -108,7 +109,7 @@ def injected_into(pod: Json, maker: Json | None) -> frozenset[str]:
     Empty where the template is not known, and of a maker that is no workload.
     """
     planned = template_of(maker).get("spec") if maker and maker.get("kind") != "Pod" else None
-    return _container_names(pod.get("spec") or {}) - _container_names(planned) if planned else frozenset()
+    return _container_names(spec_of(pod)) - _container_names(planned) if planned else frozenset()
 
 
 def selectors_added(pod: Json, maker: Json | None) -> Mapping[str, str]:
@@ -117,7 +118,7 @@ def selectors_added(pod: Json, maker: Json | None) -> Mapping[str, str]:
     Empty where the template is not known, and of a maker that is no workload.
     """
     planned = template_of(maker).get("spec") if maker and maker.get("kind") != "Pod" else None
-    asked = (pod.get("spec") or {}).get("nodeSelector") or {}
+    asked = spec_of(pod).get("nodeSelector") or {}
     known = (planned or {}).get("nodeSelector") or {}
     return {key: str(value) for key, value in asked.items() if known.get(key) != value} if planned else {}
 

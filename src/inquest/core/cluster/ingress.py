@@ -6,10 +6,10 @@ Pure functions over objects as the API server returns them, and over what a snap
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterable
+from typing import Final
 
-from inquest.core.cluster.objects import name_of, namespace_of
+from inquest.core.cluster.objects import name_of, namespace_of, spec_of
 from inquest.core.cluster.relations import Step
 from inquest.core.cluster.selectors import annotations_of, labels_of
 from inquest.core.evidence.evidence import Json
@@ -30,7 +30,7 @@ def carrier_names(ingress_class: Json) -> tuple[str, ...]:
     From the controller's own name (`k8s.io/ingress-nginx`, `traefik.io/ingress-controller`) and the habits of charts; a
     name that nobody bears selects nothing.
     """
-    domain, _, path = str(_spec(ingress_class).get("controller") or "").partition("/")
+    domain, _, path = str(spec_of(ingress_class).get("controller") or "").partition("/")
     words = dict.fromkeys((*path.split("/"), domain.partition(".")[0]))
     known = [word for word in words if word not in _NO_NAMES]
     return tuple(dict.fromkeys(f"{word}{end}" for word in known for end in ("", "-controller", "-ingress")))
@@ -38,7 +38,7 @@ def carrier_names(ingress_class: Json) -> tuple[str, ...]:
 
 def class_of(ingress: Json, classes: Iterable[Json]) -> str:
     """The name of an Ingress's class, the default one where it names none; empty where there is neither."""
-    named = _spec(ingress).get("ingressClassName") or annotations_of(ingress).get(_CLASS)
+    named = spec_of(ingress).get("ingressClassName") or annotations_of(ingress).get(_CLASS)
     default = (name_of(each) for each in classes if annotations_of(each).get(_DEFAULT) == "true")
     return str(named or next(default, ""))
 
@@ -46,7 +46,7 @@ def class_of(ingress: Json, classes: Iterable[Json]) -> str:
 def settings_named(pod: Json) -> tuple[Step, ...]:
     """Namespace and name of the ConfigMaps that a controller is told of by `--configmap`."""
     own = namespace_of(pod)
-    args = (str(word) for each in _spec(pod).get("containers") or () for word in each.get("args") or ())
+    args = (str(word) for each in spec_of(pod).get("containers") or () for word in each.get("args") or ())
     values = (word.partition("=")[2] for word in args if word.startswith("--configmap="))
     parts = (value.rpartition("/") for value in values if value)
     return tuple((own if "$" in place or not place else place, name) for place, _, name in parts)
@@ -83,8 +83,3 @@ def carrier_entries(snapshot: Snapshot) -> frozenset[str]:
     """The evidence in which they, their pods, settings and warnings stand."""
     told = (each for each in snapshot.evidence if str(each.arguments.get("read", "")).startswith(CARRIER))
     return frozenset(each.id for each in told)
-
-
-def _spec(found: Json) -> Mapping[str, Any]:
-    spec: Mapping[str, Any] = found.get("spec") or {}
-    return spec

@@ -6,15 +6,29 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.selectors import value_at
 from inquest.core.evidence.evidence import Json
 
 
+def metadata_of(found: Json) -> Json:
+    return value_at(found, "metadata")
+
+
+def spec_of(found: Json | None) -> Json:
+    """Empty where there is no object, or none there: a custom resource may hold anything, a text as well."""
+    return value_at(found or {}, "spec")
+
+
+def status_of(found: Json) -> Json:
+    return value_at(found, "status")
+
+
 def name_of(found: Json) -> str:
-    return str((found.get("metadata") or {}).get("name") or "")
+    return str(metadata_of(found).get("name") or "")
 
 
 def namespace_of(found: Json) -> str:
-    return str((found.get("metadata") or {}).get("namespace") or "")
+    return str(metadata_of(found).get("namespace") or "")
 
 
 def same_object(one: TargetRef, other: TargetRef) -> bool:

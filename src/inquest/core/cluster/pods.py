@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from inquest.core.cluster.objects import condition_of, is_true
+from inquest.core.cluster.objects import condition_of, is_true, metadata_of, spec_of, status_of
 from inquest.core.evidence.evidence import Json
 
 
 def status_word(pod: Json) -> str:
     """The word of the STATUS column."""
-    status = pod.get("status") or {}
+    status = status_of(pod)
     held = _init_word(pod)
     word = "" if is_true(status, "Initialized") else held
     return _deletion_word(pod, status, word or _container_word(status, _first_word(status)))
@@ -23,8 +23,8 @@ def _first_word(status: Json) -> str:
 
 
 def _init_word(pod: Json) -> str:
-    statuses = (pod.get("status") or {}).get("initContainerStatuses") or ()
-    specs = {spec.get("name"): spec for spec in (pod.get("spec") or {}).get("initContainers") or ()}
+    statuses = status_of(pod).get("initContainerStatuses") or ()
+    specs = {spec.get("name"): spec for spec in spec_of(pod).get("initContainers") or ()}
     for index, status in enumerate(statuses):
         spec = specs.get(status.get("name"), {})
         if not _is_done(status, spec):
@@ -69,7 +69,7 @@ def _container_word(status: Json, word: str) -> str:
 
 
 def _deletion_word(pod: Json, status: Json, word: str) -> str:
-    if not pod.get("metadata", {}).get("deletionTimestamp"):
+    if not metadata_of(pod).get("deletionTimestamp"):
         return word
     if status.get("reason") == "NodeLost":
         return "Unknown"

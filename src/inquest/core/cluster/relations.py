@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.hashes import config_map_refs, pod_spec
-from inquest.core.cluster.objects import UNKNOWN_KIND, name_of, namespace_of
+from inquest.core.cluster.objects import UNKNOWN_KIND, metadata_of, name_of, namespace_of, spec_of
 from inquest.core.cluster.selectors import labels_of, selector_selects
 from inquest.core.evidence.evidence import Json
 
@@ -31,7 +31,7 @@ SERVICE_NAME: Final = "kubernetes.io/service-name"
 
 def controller_of(found: Json) -> Json:
     """The controller owner reference, empty when there is none."""
-    references = (found.get("metadata") or {}).get("ownerReferences") or ()
+    references = metadata_of(found).get("ownerReferences") or ()
     return next((ref for ref in references if ref.get("controller")), {})
 
 
@@ -91,7 +91,7 @@ def _anywhere_meant(pod: Json, target: TargetRef, look: Look) -> bool:
 
 
 def _on_node(pod: Json, target: TargetRef, look: Look) -> bool:
-    return (pod.get("spec") or {}).get("nodeName") == target.name
+    return spec_of(pod).get("nodeName") == target.name
 
 
 def _behind_service(pod: Json, target: TargetRef, look: Look) -> bool:
@@ -131,19 +131,19 @@ def _as_account(pod: Json, target: TargetRef, look: Look) -> bool:
 
 def _scaled(pod: Json, target: TargetRef, look: Look) -> bool:
     found = look("HorizontalPodAutoscaler", target.namespace or "", target.name) or {}
-    scaled = (found.get("spec") or {}).get("scaleTargetRef") or {}
+    scaled = spec_of(found).get("scaleTargetRef") or {}
     same = namespace_of(pod) == target.namespace
     return same and (scaled.get("kind"), scaled.get("name")) in set(owner_lineage(pod, look))
 
 
 def _under_budget(pod: Json, target: TargetRef, look: Look) -> bool:
-    selector = _spec(look("PodDisruptionBudget", target.namespace or "", target.name)).get("selector")
+    selector = spec_of(look("PodDisruptionBudget", target.namespace or "", target.name)).get("selector")
     return namespace_of(pod) == target.namespace and selector_takes(selector, labels_of(pod))
 
 
 def _under_policy(pod: Json, target: TargetRef, look: Look) -> bool:
     found = look("NetworkPolicy", target.namespace or "", target.name)
-    selector = _spec(found).get("podSelector")
+    selector = spec_of(found).get("podSelector")
     return found is not None and namespace_of(pod) == target.namespace and selector_takes(selector, labels_of(pod))
 
 
@@ -167,7 +167,7 @@ _RULES: Final[Mapping[str, Callable[[Json, TargetRef, Look], bool]]] = {
 
 def is_selected(pod: Json, service: Json) -> bool:
     """Whether a Service sends to this pod, as far as labels go."""
-    wanted = {"matchLabels": _spec(service).get("selector") or {}}
+    wanted = {"matchLabels": spec_of(service).get("selector") or {}}
     return namespace_of(pod) == namespace_of(service) and selector_selects(wanted, labels_of(pod))
 
 
@@ -178,12 +178,12 @@ def selector_takes(selector: Json | None, labels: Mapping[str, str]) -> bool:
 
 def hosts_of(ingress: Json) -> tuple[str, ...]:
     """Hosts that an Ingress serves, each once."""
-    return tuple(dict.fromkeys(str(rule["host"]) for rule in _spec(ingress).get("rules") or () if rule.get("host")))
+    return tuple(dict.fromkeys(str(rule["host"]) for rule in spec_of(ingress).get("rules") or () if rule.get("host")))
 
 
 def backends_of(ingress: Json) -> tuple[str, ...]:
     """Names of the Services that an Ingress sends to, each once."""
-    spec = _spec(ingress)
+    spec = spec_of(ingress)
     paths = (path for rule in spec.get("rules") or () for path in (rule.get("http") or {}).get("paths") or ())
     backends = (spec.get("defaultBackend") or {}, *(path.get("backend") or {} for path in paths))
     names = (str((each.get("service") or {}).get("name") or "") for each in backends)
@@ -192,7 +192,7 @@ def backends_of(ingress: Json) -> tuple[str, ...]:
 
 def routes_to(route: Json) -> tuple[Step, ...]:
     """Namespace and name of the Services that a Gateway route sends to, each once."""
-    refs = (ref for rule in _spec(route).get("rules") or () for ref in rule.get("backendRefs") or ())
+    refs = (ref for rule in spec_of(route).get("rules") or () for ref in rule.get("backendRefs") or ())
     services = (ref for ref in refs if ref.get("kind", "Service") == "Service" and ref.get("name"))
     own = namespace_of(route)
     return tuple(dict.fromkeys((str(ref.get("namespace") or own), str(ref["name"])) for ref in services))
@@ -203,7 +203,7 @@ def routes_to(route: Json) -> tuple[Step, ...]:
 
 def claims_of(pod: Json) -> tuple[str, ...]:
     """Names of the claims that a pod mounts; an ephemeral one is named by pod and volume."""
-    volumes = _spec(pod).get("volumes") or ()
+    volumes = spec_of(pod).get("volumes") or ()
     mounts = (each.get("persistentVolumeClaim") for each in volumes)
     named = (str(mount.get("claimName")) for mount in mounts if mount)
     own = (f"{name_of(pod)}-{each.get('name')}" for each in volumes if each.get("ephemeral") is not None)
@@ -216,7 +216,7 @@ def config_maps_of(found: Json) -> tuple[str, ...]:
 
 
 def account_of(pod: Json) -> str:
-    return str(_spec(pod).get("serviceAccountName") or DEFAULT_ACCOUNT)
+    return str(spec_of(pod).get("serviceAccountName") or DEFAULT_ACCOUNT)
 
 
 def is_bound_to(binding: Json, accounts: Collection[str], namespace: str) -> bool:
@@ -271,7 +271,3 @@ def _texts(found: Json) -> Iterator[str]:
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         yield from (str(env.get("value") or "") for env in container.get("env") or ())
         yield from (str(word) for word in (*(container.get("command") or ()), *(container.get("args") or ())))
-
-
-def _spec(found: Json | None) -> Mapping[str, Any]:
-    return (found or {}).get("spec") or {}

@@ -14,8 +14,11 @@ from inquest.core.cluster.objects import (
     event_moment,
     is_recent,
     is_true,
+    metadata_of,
     namespace_of,
     parse_time,
+    spec_of,
+    status_of,
 )
 from inquest.core.cluster.pods import all_statuses, ended_word, state_of, status_word
 from inquest.core.cluster.quantities import parse_quantity
@@ -193,7 +196,7 @@ class Concern:
         self._family = {(ref.kind, ref.name) for ref in (snapshot.target, snapshot.root, *snapshot.chain)}
         self._steps = {step for pod in self._pods for step in owner_lineage(pod, self._look)}
         self._claims = {(namespace_of(pod), name) for pod in self._pods for name in claims_of(pod)}
-        self._nodes = {(pod.get("spec") or {}).get("nodeName") for pod in self._pods}
+        self._nodes = {spec_of(pod).get("nodeName") for pod in self._pods}
 
     def holds(self, seen: ObservedObject) -> bool:
         if self._is_of_target(seen):
@@ -329,7 +332,7 @@ def _is_unready(status: Json, now: datetime) -> bool:
 def _workload_issue(found: Json, now: datetime) -> str:
     """Old revisions want nothing, so a ReplicaSet counts only for what it wants now."""
     wanted, ready = counted(found)
-    progress = condition_of(found.get("status") or {}, "Progressing")
+    progress = condition_of(status_of(found), "Progressing")
     if progress.get("status") == "False":
         return f"Progressing is False ({progress.get('reason', 'no reason')})"
     return f"{ready} of {wanted} ready" if ready < wanted and _is_settled(found, now) else ""
@@ -337,22 +340,20 @@ def _workload_issue(found: Json, now: datetime) -> str:
 
 def counted(found: Json) -> tuple[int, int]:
     """How many pods a workload wants, and how many of them are ready."""
-    spec, status = found.get("spec") or {}, found.get("status") or {}
+    spec, status = spec_of(found), status_of(found)
     wanted = status.get("desiredNumberScheduled") if found.get("kind") == "DaemonSet" else spec.get("replicas", 1)
     return int(wanted or 0), int(status.get("numberReady") or status.get("readyReplicas") or 0)
 
 
 def _is_settled(found: Json, now: datetime) -> bool:
     """Fewer ready than wanted is a rollout for its first minute."""
-    available = condition_of(found.get("status") or {}, "Available")
-    since = parse_time(available.get("lastTransitionTime")) or parse_time(
-        found.get("metadata", {}).get("creationTimestamp")
-    )
+    available = condition_of(status_of(found), "Available")
+    since = parse_time(available.get("lastTransitionTime")) or parse_time(metadata_of(found).get("creationTimestamp"))
     return since is None or now - since > UNREADY_GRACE
 
 
 def _claim_issue(found: Json, now: datetime) -> str:
-    phase = (found.get("status") or {}).get("phase")
+    phase = status_of(found).get("phase")
     return "" if phase == "Bound" else f"{phase or 'no phase'}, not Bound"
 
 
@@ -367,7 +368,7 @@ def _waits_for_its_first_pod(seen: ObservedObject, snapshot: Snapshot) -> bool:
 
 
 def _node_issue(found: Json, now: datetime) -> str:
-    conditions = (found.get("status") or {}).get("conditions") or ()
+    conditions = status_of(found).get("conditions") or ()
     return ", ".join(each["type"] for each in conditions if _is_bad(each))
 
 
@@ -378,7 +379,7 @@ def _is_bad(each: Json) -> bool:
 
 
 def _autoscaler_issue(found: Json, now: datetime) -> str:
-    spec, status = found.get("spec") or {}, found.get("status") or {}
+    spec, status = spec_of(found), status_of(found)
     for name in ("AbleToScale", "ScalingActive"):
         if condition_of(status, name).get("status") == "False":
             return f"{name} is False ({condition_of(status, name).get('reason', 'no reason')})"
@@ -388,7 +389,7 @@ def _autoscaler_issue(found: Json, now: datetime) -> str:
 
 
 def _quota_issue(found: Json, now: datetime) -> str:
-    status = found.get("status") or {}
+    status = status_of(found)
     hard, used = status.get("hard") or {}, status.get("used") or {}
     full = [name for name, limit in hard.items() if _reaches(used.get(name), limit)]
     return f"{', '.join(full)} at its limit" if full else ""
@@ -412,8 +413,8 @@ def _service_issues(snapshot: Snapshot, concern: Concern) -> Iterator[str]:
 
 def lacks_address(service: Json, now: datetime) -> bool:
     """Whether a Service of type LoadBalancer has waited for its address for longer than a cloud needs."""
-    spec, born = service.get("spec") or {}, parse_time(service.get("metadata", {}).get("creationTimestamp"))
-    given = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    spec, born = spec_of(service), parse_time(metadata_of(service).get("creationTimestamp"))
+    given = (status_of(service).get("loadBalancer") or {}).get("ingress")
     old = born is None or now - born > ADDRESS_GRACE
     return spec.get("type") == "LoadBalancer" and not given and not spec.get("externalIPs") and old
 
@@ -442,7 +443,7 @@ _RULES: Final = {
 def is_unwell(found: Json, now: datetime) -> bool:
     """Whether an object says of itself that something is wrong; what says nothing is well."""
     if found.get("kind") == "Pod":
-        status = found.get("status") or {}
+        status = status_of(found)
         restarted = any(state_of(each, "terminated", last=True).get("exitCode") for each in all_statuses(status))
         return status_word(found) not in _WELL or _is_unready(status, now) or restarted
     rule = _RULES.get(str(found.get("kind")), _condition_issue)
@@ -451,10 +452,10 @@ def is_unwell(found: Json, now: datetime) -> bool:
 
 def _condition_issue(found: Json, now: datetime) -> str:
     """Conditions by which other kinds say that they do not work."""
-    for each in (found.get("status") or {}).get("conditions") or ():
+    for each in status_of(found).get("conditions") or ():
         if (each.get("type"), each.get("status")) in _BAD_CONDITIONS:
             return str(each["type"])
-    return "being deleted" if found.get("metadata", {}).get("deletionTimestamp") else ""
+    return "being deleted" if metadata_of(found).get("deletionTimestamp") else ""
 
 
 _BAD_CONDITIONS: Final = frozenset(

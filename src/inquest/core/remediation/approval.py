@@ -23,6 +23,7 @@ from inquest.api.findings import AlternativeWorkflow, Claim, ClaimVerdict
 from inquest.api.names import approval_name
 from inquest.api.refs import ObjectRef, PinnedTarget
 from inquest.api.types import ApprovalPhase, Decision, Reason, SubReason, VoidReason
+from inquest.core.cluster.objects import metadata_of
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.policy import Ruling, confidence_level
 from inquest.core.remediation.preview import MAX_PREVIEW
@@ -373,7 +374,7 @@ def _objections(view: ApprovalInput) -> Iterator[tuple[bool, str]]:
 
 def decided_at(request: Json) -> datetime | None:
     """When the decision was written: the newest managed-fields entry that owns it."""
-    entries = request.get("metadata", {}).get("managedFields") or ()
+    entries = metadata_of(request).get("managedFields") or ()
     times = [entry.get("time") for entry in entries if _owns_decision(entry)]
     return max((time_of(time) for time in times if time), default=None)
 

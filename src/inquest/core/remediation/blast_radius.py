@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inquest.core.cluster.objects import metadata_of, spec_of, status_of
 from inquest.core.cluster.selectors import selector_selects
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.policy import Blast
@@ -27,14 +28,14 @@ def blast_radius(
 
 
 def _serves(service: Json, pods: Sequence[Json]) -> bool:
-    selector = (service.get("spec") or {}).get("selector") or {}
+    selector = spec_of(service).get("selector") or {}
     return bool(selector) and _hits(service, {"matchLabels": selector}, pods)
 
 
 def _allowed(budgets: Sequence[Json], pods: Sequence[Json]) -> int | None:
     """The least that any budget over these pods allows; None where none guards them or one has not counted yet."""
-    over = [found for found in budgets if _hits(found, (found.get("spec") or {}).get("selector"), pods)]
-    allowed = [(found.get("status") or {}).get("disruptionsAllowed") for found in over]
+    over = [found for found in budgets if _hits(found, spec_of(found).get("selector"), pods)]
+    allowed = [status_of(found).get("disruptionsAllowed") for found in over]
     known = [figure for figure in allowed if isinstance(figure, int)]
     return min(known) if known and len(known) == len(allowed) else None
 
@@ -42,7 +43,7 @@ def _allowed(budgets: Sequence[Json], pods: Sequence[Json]) -> int | None:
 def _hits(found: Json, selector: Json | None, pods: Sequence[Json]) -> bool:
     """A selector without any rule takes every pod of its namespace."""
     namespace = found["metadata"].get("namespace")
-    near = (pod.get("metadata") or {} for pod in pods)
+    near = (metadata_of(pod) for pod in pods)
     return selector is not None and any(
         not selector or selector_selects(selector, meta.get("labels") or {})
         for meta in near

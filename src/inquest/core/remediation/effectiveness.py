@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from inquest.api.execution import MAX_ENDS
 from inquest.api.types import EffectivenessReason, Resolution
+from inquest.core.cluster.objects import metadata_of, spec_of, status_of
 from inquest.core.evidence.evidence import Json
 
 HEALTH_WEIGHT: Final = 0.40
@@ -315,7 +316,7 @@ def health_score(
 
 def desired(kind: str, target: Json) -> int:
     """How many pods there should be."""
-    spec, status = target.get("spec") or {}, target.get("status") or {}
+    spec, status = spec_of(target), status_of(target)
     if kind == "DaemonSet":
         return int(status.get("desiredNumberScheduled", 0))
     if kind in ("Job", "CronJob"):
@@ -324,17 +325,17 @@ def desired(kind: str, target: Json) -> int:
 
 
 def _lives(pod: Json) -> bool:
-    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    return not ended and not pod.get("metadata", {}).get("deletionTimestamp")
+    ended = status_of(pod).get("phase") in ("Succeeded", "Failed")
+    return not ended and not metadata_of(pod).get("deletionTimestamp")
 
 
 def _is_ready(pod: Json) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
+    conditions = status_of(pod).get("conditions") or ()
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
 def _containers(pod: Json) -> Sequence[Mapping[str, Any]]:
-    return (pod.get("status") or {}).get("containerStatuses") or ()
+    return status_of(pod).get("containerStatuses") or ()
 
 
 def _crash_loops(pod: Json) -> bool:
@@ -367,7 +368,7 @@ def _alert(view: EffectView) -> Component:
 
 def _is_alive(alert: Mapping[str, str], view: EffectView) -> bool:
     """An alert of a pod that no longer exists says nothing about those that do."""
-    names = {pod.get("metadata", {}).get("name") for pod in view.pods or ()}
+    names = {metadata_of(pod).get("name") for pod in view.pods or ()}
     return view.pods is None or "pod" not in alert or alert["pod"] in names
 
 

@@ -27,6 +27,8 @@ from inquest.api.names import (
     target_string,
 )
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.objects import metadata_of
+from inquest.core.cluster.selectors import annotations_of, labels_of
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.effectiveness import NOT_KNOWN, HealthBefore
 from inquest.core.remediation.job_result import CONTAINER, job_outcome
@@ -89,7 +91,7 @@ def _kept(before: HealthBefore) -> dict[str, str]:
 
 def health_before(made: Json) -> HealthBefore:
     """What `job_of` kept; nothing where it was not known, or is not what was written."""
-    found = (made.get("metadata") or {}).get("annotations") or {}
+    found = annotations_of(made)
     score, ends = str(found.get(HEALTH_ANNOTATION) or ""), str(found.get(ENDS_ANNOTATION) or "").split(",")
     known = float(score) if re.fullmatch(r"0(?:\.\d{1,17})?|1(?:\.0)?", score) else None
     return HealthBefore(known, tuple(one for one in ends if _END.fullmatch(one))[:MAX_ENDS])
@@ -128,7 +130,7 @@ def _job_labels(execution: WorkflowExecution) -> dict[str, str]:
 def _pod_template(execution: WorkflowExecution, labels: Mapping[str, str]) -> Manifest:
     how = execution.spec.workflow.execution
     given: Manifest = deepcopy(dict(how.pod_template or {"spec": {"containers": [_container(how)]}}))
-    metadata = given.get("metadata") or {}
+    metadata = metadata_of(given)
     return {
         "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}},
         "spec": _pod_spec(execution, given["spec"]),
@@ -232,4 +234,4 @@ def clean_up_is_due(found: Json, execution_uid: str, *, ended_at: datetime, now:
 
 
 def _labels(found: Json) -> Mapping[str, str]:
-    return found.get("metadata", {}).get("labels") or {}
+    return labels_of(found)

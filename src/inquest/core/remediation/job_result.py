@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from inquest.api.types import FailureReason
+from inquest.core.cluster.objects import status_of
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.proposal import time_of
 
@@ -71,7 +72,7 @@ def job_outcome(found: Json, pods: Sequence[Json], events: Iterable[Json]) -> Jo
 
 
 def _conditions(found: Json) -> dict[str, Json]:
-    listed = (found.get("status") or {}).get("conditions") or ()
+    listed = status_of(found).get("conditions") or ()
     return {one["type"]: one for one in listed if one.get("status") == "True"}
 
 
@@ -94,7 +95,7 @@ class _State:
 
 def _states(pods: Iterable[Json]) -> Iterator[_State]:
     for pod in pods:
-        status = pod.get("status") or {}
+        status = status_of(pod)
         for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
             yield _state(one, _texts(status))
 

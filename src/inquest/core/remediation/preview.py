@@ -11,6 +11,7 @@ from typing import Any, Final
 import yaml
 
 from inquest.api.catalogue import PreviewEntry
+from inquest.core.cluster.objects import metadata_of
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.proposal import Manifest
 
@@ -47,7 +48,7 @@ def preview_diff(entries: Iterable[PreviewEntry], target: Json, values: Mapping[
 
 def _shown(target: Json) -> Manifest:
     whole: Manifest = deepcopy({key: value for key, value in target.items() if key != "status"})
-    whole["metadata"] = {key: value for key, value in whole.get("metadata", {}).items() if key not in _UNSHOWN}
+    whole["metadata"] = {key: value for key, value in metadata_of(whole).items() if key not in _UNSHOWN}
     return whole
 
 

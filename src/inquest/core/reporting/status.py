@@ -23,6 +23,7 @@ from inquest.core.case.case import Case, replies_in, results_in, told_diagnosis
 from inquest.core.case.investigating import stream_findings
 from inquest.core.case.merging import MergedResult
 from inquest.core.case.outcome import Conclusion, selected_message
+from inquest.core.cluster.objects import spec_of
 from inquest.core.diagnosis.claims import CheckedClaim
 from inquest.core.diagnosis.diagnosis import Cause
 from inquest.core.diagnosis.health import flags_of
@@ -334,7 +335,7 @@ def _kept_workflow(case: Case) -> api_findings.SelectedWorkflow | None:
     found = tried.validation.record
     try:
         return api_findings.SelectedWorkflow(
-            id=(found.content.get("spec") or {}).get("id") or found.name,
+            id=spec_of(found.content).get("id") or found.name,
             version=found.version,
             workflow_id=found.workflow_id,
             action_type=found.action_type,

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.objects import spec_of
 from inquest.core.evidence.evidence import CaseWarning, Finding
 from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
 from inquest.core.selection.catalogue import Workflow
@@ -281,7 +282,7 @@ def _changes_source(record: Workflow) -> bool:
 
 def _labels(record: Workflow) -> Mapping[str, Any]:
     """What its author says of where it fits."""
-    labels = record.content.get("spec", {}).get("labels", {})
+    labels = spec_of(record.content).get("labels", {})
     return labels if isinstance(labels, Mapping) else {}
 
 

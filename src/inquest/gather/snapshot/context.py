@@ -14,6 +14,7 @@ from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.core.cluster.context import OwnerChain, ResourceContext
 from inquest.core.cluster.detected_labels import RootSurroundings, detected_labels, malformed_root, quota_details
 from inquest.core.cluster.hashes import config_map_refs, drift_hash, spec_hash
+from inquest.core.cluster.objects import metadata_of
 from inquest.core.cluster.selectors import is_scaled_by, labels_of
 from inquest.core.evidence.evidence import Gap, Json
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, NotFound, Retryable, Unavailable, UnknownKind
@@ -138,7 +139,7 @@ async def _namesakes(
 
 
 def _uid(found: Json) -> str:
-    return str(found.get("metadata", {}).get("uid"))
+    return str(metadata_of(found).get("uid"))
 
 
 async def _kinds(cluster: Cluster, target: TargetRef) -> tuple[list[ResourceKind], tuple[str, ...]]:
@@ -207,7 +208,7 @@ async def _climbed(cluster: Cluster, target: TargetRef, start: Json) -> OwnerCha
             break
         kind, owner, uid = step
         found = await tolerate(_fetched(cluster, kind, owner), f"get {owner.display}")
-        if not isinstance(found, ReadError) and uid != found.get("metadata", {}).get("uid"):
+        if not isinstance(found, ReadError) and uid != metadata_of(found).get("uid"):
             # A controller reference is written by whoever writes the object: a name alone proves nothing.
             gaps.append(Gap(f"owner {owner.display}", f"it is not the object of uid {uid} that is named as the owner"))
             return OwnerChain(target, tuple(owners), tuple(objects), tuple(gaps), verified=False)
@@ -227,7 +228,7 @@ async def _owner_of(
     cluster: Cluster, found: Json, start: TargetRef
 ) -> tuple[ResourceKind, TargetRef, str] | ReadError | None:
     """The controller owner wherever it stands, with its uid; Failed when its kind cannot be resolved."""
-    references = found.get("metadata", {}).get("ownerReferences") or ()
+    references = metadata_of(found).get("ownerReferences") or ()
     owner = next((ref for ref in references if ref.get("controller")), None)
     if owner is None:
         return None
@@ -386,7 +387,7 @@ class ContextReader:
 
 def pinned(ref: TargetRef, found: Json, drift: str | None = None) -> PinnedTarget | None:
     """A reference with what the drift check compares; None for an object without uid."""
-    metadata = found.get("metadata", {})
+    metadata = metadata_of(found)
     if not metadata.get("uid"):
         return None
     return PinnedTarget(

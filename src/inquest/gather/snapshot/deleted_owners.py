@@ -12,6 +12,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import OwnerChain
+from inquest.core.cluster.objects import metadata_of
 from inquest.core.evidence.evidence import Json, involved_object
 from inquest.gather.snapshot.context import owner_chain
 from inquest.gather.snapshot.entries import items_of
@@ -35,7 +36,7 @@ async def with_maker(reader: SnapshotReader, cluster: Cluster, clock: Clock, cha
     if maker.get("kind") not in _MAKERS:
         return chain
     above = await owner_chain(cluster, clock, _reference(maker, chain.target.namespace), pauses=START_PAUSES)
-    if above.start is None or str((above.start.get("metadata") or {}).get("uid") or "") != maker.get("uid"):
+    if above.start is None or str(metadata_of(above.start).get("uid") or "") != maker.get("uid"):
         return chain
     owners, objects = (above.target, *above.owners), (None, *above.objects)
     return replace(chain, owners=owners, objects=objects, gaps=(*chain.gaps, *above.gaps))

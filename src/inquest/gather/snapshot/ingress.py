@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from inquest.core.cluster.ingress import CARRIER, carrier_names, class_of, complained_words, holds_word, settings_named
-from inquest.core.cluster.objects import name_of, namespace_of
+from inquest.core.cluster.objects import name_of, namespace_of, spec_of
 from inquest.core.cluster.relations import backends_of, controller_of
 from inquest.core.cluster.selectors import annotations_of
 from inquest.core.evidence.evidence import Json, involved_object
@@ -69,7 +69,7 @@ def _own_hosts(state: ClusterState) -> frozenset[str]:
 
 
 def _hosts(ways: Iterable[Json]) -> Iterator[str]:
-    found = (str(rule.get("host") or "") for way in ways for rule in (way.get("spec") or {}).get("rules") or ())
+    found = (str(rule.get("host") or "") for way in ways for rule in spec_of(way).get("rules") or ())
     return (host for host in found if host)
 
 

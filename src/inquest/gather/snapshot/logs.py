@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.core.cluster.ingress import CARRIER
-from inquest.core.cluster.objects import name_of, namespace_of
+from inquest.core.cluster.objects import name_of, namespace_of, spec_of, status_of
 from inquest.core.cluster.pods import all_statuses, had_a_run_before, state_of
 from inquest.core.cluster.relations import controller_of, is_selected
 from inquest.core.cluster.selectors import labels_of
@@ -81,7 +81,7 @@ def wanted_of(state: ClusterState) -> tuple[list[LogRead], list[LogRead]]:
     """Failing containers of the target, and those that run or did their work: their log may be the only witness."""
     pods = sorted(state.pods.mine, key=worst_first)
     failing = _one_replica_first(_containers(pods, has_failed))[:MAX_FAILING]
-    done = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Succeeded"]
+    done = [pod for pod in pods if status_of(pod).get("phase") == "Succeeded"]
     runs = (*_containers(pods, runs_well), *_containers(done, has_ended_well))
     witnesses = _first_replicas(runs, failing)[:MAX_WITNESSES]
     return [run.wanted for run in failing], [run.wanted for run in witnesses]
@@ -104,9 +104,9 @@ def wanted_of_system(state: ClusterState) -> list[LogRead]:
 
 async def component_logs(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """What a part of the cluster says that the trouble points to, where it runs: one of each, near the target first."""
-    nodes = {(pod.get("spec") or {}).get("nodeName") for pod in state.pods.mine}
+    nodes = {spec_of(pod).get("nodeName") for pod in state.pods.mine}
     asked = [pod for pod in state.items("system pods") if is_asked(pod, state)]
-    asked.sort(key=lambda pod: ((pod.get("spec") or {}).get("nodeName") not in nodes, name_of(pod)))
+    asked.sort(key=lambda pod: (spec_of(pod).get("nodeName") not in nodes, name_of(pod)))
     runs = {_part_of(pod): run.wanted for pod in reversed(asked) for run in _containers([pod], runs_well)}
     return await _read(reader, [runs[part] for part in sorted(runs)][:MAX_COMPONENTS], "system ")
 
@@ -133,7 +133,7 @@ def _containers(pods: Iterable[Json], wanted: Callable[[Json], bool]) -> Iterato
     for pod in pods:
         owner = controller_of(pod)
         whose = f"{owner.get('kind')}/{owner.get('name')}" if owner else name_of(pod)
-        for status in filter(wanted, all_statuses(pod.get("status") or {})):
+        for status in filter(wanted, all_statuses(status_of(pod))):
             name = str(status.get("name"))
             before = bool(state_of(status, "terminated", last=True))
             wanted_log = LogRead(namespace_of(pod), name_of(pod), name, before, had_a_run_before(status))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from inquest.core.cluster.objects import condition_of, name_of, namespace_of
+from inquest.core.cluster.objects import condition_of, name_of, namespace_of, spec_of, status_of
 from inquest.core.cluster.relations import (
     SERVICE_NAME,
     Step,
@@ -59,7 +59,7 @@ async def node_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[Sn
     if state.root.kind == "Node":
         return ()
     pods = sorted(state.pods.mine, key=worst_first)
-    names = dict.fromkeys(str((pod.get("spec") or {}).get("nodeName") or "") for pod in pods)
+    names = dict.fromkeys(str(spec_of(pod).get("nodeName") or "") for pod in pods)
     return await reader.several("node", "Node", "v1", [name for name in names if name], MAX_NODES)
 
 
@@ -67,7 +67,7 @@ async def volume_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[
     """The volumes that the claims of the target are bound to."""
     known = {name_of(claim): claim for claim in state.items("claims")}
     names = dict.fromkeys(name for pod in state.pods.mine for name in claims_of(pod))
-    bound = (str((known[name].get("spec") or {}).get("volumeName") or "") for name in names if name in known)
+    bound = (str(spec_of(known[name]).get("volumeName") or "") for name in names if name in known)
     return await reader.several("volume", "PersistentVolume", "v1", [name for name in bound if name], MAX_GETS)
 
 
@@ -178,7 +178,7 @@ async def _around(reader: SnapshotReader, namespace: str) -> Sequence[SnapshotEn
         reader.list("Deployment", "apps/v1", namespace),
     )
     about = {"in": namespace}
-    asleep = keep_named(deployments, lambda found: (found.get("spec") or {}).get("replicas") == 0)
+    asleep = keep_named(deployments, lambda found: spec_of(found).get("replicas") == 0)
     told: Sequence[SnapshotEntry] = (
         await show_events(reader, "neighbour events behind", warnings, about, MAX_BEYOND)
         if isinstance(warnings, ListedItems)
@@ -228,7 +228,7 @@ _REMAINING: Final = re.compile(r"([a-z0-9-]{1,63})\.([a-z0-9.-]{0,253}) has \d{1
 async def remaining_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """What is left in a namespace that cannot go: the kinds that its conditions name."""
     found = state.look("Namespace", "", state.namespace) or {}
-    remaining = condition_of(found.get("status") or {}, "NamespaceContentRemaining")
+    remaining = condition_of(status_of(found), "NamespaceContentRemaining")
     named = _REMAINING.findall(str(remaining.get("message") or "")[:MAX_MESSAGE])[:MAX_REMAINING]
     kinds = [(plural, group) for plural, group in named if (plural, group) != ("pods", "")]
     answers = await asyncio.gather(*(reader.list_word(*kind, state.namespace) for kind in kinds))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from inquest.core.cluster.detected_labels import injected_into, selectors_added
-from inquest.core.cluster.objects import condition_of, name_of, namespace_of
+from inquest.core.cluster.objects import condition_of, metadata_of, name_of, namespace_of, spec_of, status_of
 from inquest.core.cluster.relations import (
     SERVICE_NAME,
     backends_of,
@@ -46,7 +46,7 @@ def no_relative(found: Json, state: ClusterState) -> bool:
 
 def live(found: Json, state: ClusterState) -> bool:
     """Revisions that have or want pods; those of the root are read apart."""
-    counts = ((found.get("spec") or {}).get("replicas"), (found.get("status") or {}).get("replicas"))
+    counts = (spec_of(found).get("replicas"), status_of(found).get("replicas"))
     owner = controller_of(found)
     is_roots = (owner.get("kind"), owner.get("name")) == (state.root.kind, state.root.name)
     return any(counts) and not is_roots and no_relative(found, state)
@@ -87,13 +87,13 @@ def scales(found: Json, state: ClusterState) -> bool:
 
 
 def protects(found: Json, state: ClusterState) -> bool:
-    selector = (found.get("spec") or {}).get("selector") or {}
+    selector = spec_of(found).get("selector") or {}
     near = (pod for pod in state.labelled if namespace_of(pod) == namespace_of(found))
     return any(selector_selects(selector, labels_of(pod)) for pod in near)
 
 
 def isolates(found: Json, state: ClusterState) -> bool:
-    selector = (found.get("spec") or {}).get("podSelector") or {}
+    selector = spec_of(found).get("podSelector") or {}
     return any(selector_takes(selector, labels_of(pod)) for pod in state.labelled)
 
 
@@ -114,13 +114,13 @@ def measured(found: Json, state: ClusterState) -> bool:
 
 
 def used_node(found: Json, state: ClusterState) -> bool:
-    nodes = {(pod.get("spec") or {}).get("nodeName") for pod in state.pods.mine}
+    nodes = {spec_of(pod).get("nodeName") for pod in state.pods.mine}
     return name_of(found) in nodes or ("Node", name_of(found)) in state.family
 
 
 def of_components(found: Json, state: ClusterState) -> bool:
     """System pods that are unwell, stand on the node that is the target, or are asked what they say."""
-    node = (found.get("spec") or {}).get("nodeName")
+    node = spec_of(found).get("nodeName")
     near = state.target.kind == "Node" and node == state.target.name
     return near or unwell(found, state) or answers_names(found) or is_asked(found, state)
 
@@ -131,19 +131,19 @@ def system_workload(found: Json, state: ClusterState) -> bool:
 
 
 def attached(found: Json, state: ClusterState) -> bool:
-    source = ((found.get("spec") or {}).get("source") or {}).get("persistentVolumeName")
-    return source in {(claim.get("spec") or {}).get("volumeName") for claim in state.items("claims")}
+    source = (spec_of(found).get("source") or {}).get("persistentVolumeName")
+    return source in {spec_of(claim).get("volumeName") for claim in state.items("claims")}
 
 
 def free_or_ours(found: Json, state: ClusterState) -> bool:
     """Volumes that could be bound, or that say they belong to a claim of the namespace."""
-    claim = (found.get("spec") or {}).get("claimRef") or {}
-    phase = (found.get("status") or {}).get("phase")
+    claim = spec_of(found).get("claimRef") or {}
+    phase = status_of(found).get("phase")
     return phase in ("Available", "Released", "Failed") or claim.get("namespace") == state.namespace
 
 
 def unavailable(found: Json, state: ClusterState) -> bool:
-    return condition_of(found.get("status") or {}, "Available").get("status") != "True"
+    return condition_of(status_of(found), "Available").get("status") != "True"
 
 
 When = Callable[[ClusterState], bool]
@@ -204,7 +204,7 @@ def pods_are_changed(state: ClusterState) -> bool:
 
 def places_are_written(state: ClusterState) -> bool:
     """Whether a pod that waits for a node asks for labels that its workload's template does not."""
-    waiting = (pod for pod in state.all_pods if not (pod.get("spec") or {}).get("nodeName"))
+    waiting = (pod for pod in state.all_pods if not spec_of(pod).get("nodeName"))
     return any(selectors_added(pod, _maker(state, pod)) for pod in waiting)
 
 
@@ -235,7 +235,7 @@ def answers_names(found: Json) -> bool:
 
 
 def off_or_ill(found: Json, state: ClusterState) -> bool:
-    return (found.get("spec") or {}).get("replicas") == 0 or is_unwell(found, state.taken_at)
+    return spec_of(found).get("replicas") == 0 or is_unwell(found, state.taken_at)
 
 
 def services_fail(state: ClusterState) -> bool:
@@ -249,7 +249,7 @@ def services_fail(state: ClusterState) -> bool:
 
 
 def is_going(found: Json) -> bool:
-    return bool((found.get("metadata") or {}).get("deletionTimestamp"))
+    return bool(metadata_of(found).get("deletionTimestamp"))
 
 
 def nobody_looks(state: ClusterState) -> bool:

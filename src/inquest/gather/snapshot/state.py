@@ -13,7 +13,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import OwnerChain
-from inquest.core.cluster.objects import condition_of, name_of, namespace_of
+from inquest.core.cluster.objects import condition_of, metadata_of, name_of, namespace_of, spec_of, status_of
 from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import (
     Step,
@@ -134,7 +134,7 @@ class ClusterState:
             return tuple(alike.values())
         template = template_of(self.chain.root_object)
         metadata = {"labels": labels_of(template), "namespace": self.namespace}
-        return ({"kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}},)
+        return ({"kind": "Pod", "metadata": metadata, "spec": spec_of(template)},)
 
     @cached_property
     def accounts(self) -> frozenset[str]:
@@ -168,7 +168,7 @@ class ClusterState:
 
     def _states(self) -> Iterator[str]:
         for found in (*self.all_pods, *self.items("neighbour deployments"), *self.items("neighbour replica sets")):
-            status = found.get("status") or {}
+            status = status_of(found)
             yield from _messages(status.get("conditions") or (), status)
             for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
                 yield from _messages([state_of(container, word) for word in ("waiting", "terminated")])
@@ -187,7 +187,7 @@ class ClusterState:
         """A pod waits and no scheduler has looked at it, or a workload was changed and no controller has."""
         unseen = (pod for pod in self.all_pods if _is_unplaced(pod))
         lagging = (found for found in self.objects if _lags(found))
-        return any(not condition_of(pod.get("status") or {}, "PodScheduled") for pod in unseen) or any(lagging)
+        return any(not condition_of(status_of(pod), "PodScheduled") for pod in unseen) or any(lagging)
 
     def are_unwell(self, items: Iterable[Json]) -> bool:
         return any(is_unwell(found, self.taken_at) for found in items)
@@ -198,10 +198,10 @@ def _messages(states: Iterable[Json], *more: Json) -> Iterator[str]:
 
 
 def _is_unplaced(pod: Json) -> bool:
-    return (pod.get("status") or {}).get("phase") == "Pending" and not (pod.get("spec") or {}).get("nodeName")
+    return status_of(pod).get("phase") == "Pending" and not spec_of(pod).get("nodeName")
 
 
 def _lags(found: Json) -> bool:
-    seen = (found.get("status") or {}).get("observedGeneration")
-    wanted = (found.get("metadata") or {}).get("generation")
+    seen = status_of(found).get("observedGeneration")
+    wanted = metadata_of(found).get("generation")
     return isinstance(seen, int) and isinstance(wanted, int) and seen < wanted

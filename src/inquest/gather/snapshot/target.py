@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from inquest.core.cluster.context import OwnerChain
-from inquest.core.cluster.objects import name_of, namespace_of
+from inquest.core.cluster.objects import metadata_of, name_of, namespace_of, spec_of, status_of
 from inquest.core.cluster.pods import all_statuses, status_word
 from inquest.core.cluster.relations import Look, controller_of, has_pods, is_pod_of
-from inquest.core.cluster.selectors import selector_selects, template_of
+from inquest.core.cluster.selectors import annotations_of, labels_of, selector_selects, template_of
 from inquest.core.evidence.evidence import EvidenceStatus, Gap, Json
 from inquest.core.evidence.rendering import diff_revisions, render_listing
 from inquest.gather.snapshot.context import ReadError
@@ -108,8 +108,8 @@ def _is_selected(pod: Json, chain: OwnerChain) -> bool:
     root, found = chain.root, chain.root_object
     if found is None or root.kind not in _SELECTING or has_pods(chain.target.kind) or not controller_of(pod):
         return False
-    selector = (found.get("spec") or {}).get("selector") or {}
-    labels = (pod.get("metadata") or {}).get("labels") or {}
+    selector = spec_of(found).get("selector") or {}
+    labels = labels_of(pod)
     return namespace_of(pod) == namespace_of(found) and selector_selects(selector, labels)
 
 
@@ -139,26 +139,26 @@ async def _neighbours(reader: SnapshotReader, state: ClusterState) -> Sequence[S
 
 
 def worst_first(pod: Json) -> tuple[int, int, str]:
-    restarts = sum(int(status.get("restartCount") or 0) for status in all_statuses(pod.get("status") or {}))
+    restarts = sum(int(status.get("restartCount") or 0) for status in all_statuses(status_of(pod)))
     well = status_word(pod) in ("Running", "Completed", "Succeeded") and _is_ready(pod)
     return (1 if well else 0, -restarts, name_of(pod))
 
 
 def _is_ready(pod: Json) -> bool:
-    return all(status.get("ready") for status in (pod.get("status") or {}).get("containerStatuses") or ())
+    return all(status.get("ready") for status in status_of(pod).get("containerStatuses") or ())
 
 
 def pod_row(pod: Json) -> str:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    statuses = status_of(pod).get("containerStatuses") or ()
     ready = sum(1 for status in statuses if status.get("ready"))
     restarts = sum(int(status.get("restartCount") or 0) for status in statuses)
-    wanted = len((pod.get("spec") or {}).get("containers") or ())
+    wanted = len(spec_of(pod).get("containers") or ())
     return f"{name_of(pod)} {status_word(pod)} ready={ready}/{wanted} restarts={restarts}"
 
 
 def selector_text(found: Json) -> str:
     """The selector of a workload or Service as the server takes it."""
-    selector = (found.get("spec") or {}).get("selector") or {}
+    selector = spec_of(found).get("selector") or {}
     if found.get("kind") == "Service":
         return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
     if found.get("kind") not in _SELECTING or not isinstance(selector, Mapping):
@@ -192,7 +192,7 @@ async def revision_parts(reader: SnapshotReader, state: ClusterState) -> Sequenc
     kind, number_of, content_of = source
     about = {"of": root.display}
     listed = await _listed_revisions(reader, state, kind, found)
-    owned = keep_named(listed, lambda each: controller_of(each).get("uid") == (found.get("metadata") or {}).get("uid"))
+    owned = keep_named(listed, lambda each: controller_of(each).get("uid") == metadata_of(found).get("uid"))
     if isinstance(owned, ReadError):
         return (gap_entry(owned, "revisions", about),)
     newest = sorted(owned.items, key=number_of, reverse=True)
@@ -228,13 +228,13 @@ def _difference(
 
 
 def _replica_set_revision(found: Json) -> int:
-    text = str(((found.get("metadata") or {}).get("annotations") or {}).get(_REVISION, "0"))
+    text = str(annotations_of(found).get(_REVISION, "0"))
     return int(text) if text.isdigit() else 0
 
 
 def _template_without_hash(found: Json) -> object:
     template: dict[str, Any] = dict(template_of(found))
-    metadata = dict(template.get("metadata") or {})
+    metadata = dict(metadata_of(template))
     labels = metadata.get("labels") or {}
     metadata["labels"] = {key: value for key, value in labels.items() if key != "pod-template-hash"}
     return {**template, "metadata": metadata}

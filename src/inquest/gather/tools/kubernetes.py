@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from inquest.computing import compute
+from inquest.core.cluster.objects import metadata_of, spec_of, status_of
 from inquest.core.cluster.pods import all_statuses, had_a_run_before
 from inquest.core.text import compile_re2
 from inquest.errors import InquestError, Invalid, NotFound
@@ -168,14 +169,14 @@ async def kubectl_find_resource(context: ToolContext, given: args.FindArguments)
 
 
 def _matches(item: Mapping[str, Any], keyword: str) -> bool:
-    metadata = item.get("metadata") or {}
+    metadata = metadata_of(item)
     labels = [f"{key}={value}" for key, value in (metadata.get("labels") or {}).items()]
     texts = [str(text).lower() for text in (metadata.get("name"), metadata.get("namespace") or "", *labels)]
     return any(keyword in text or fnmatch.fnmatchcase(text, keyword) for text in texts)
 
 
 def _found_row(item: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = item.get("metadata") or {}
+    metadata = metadata_of(item)
     return {"kind": item.get("kind")} | {key: metadata.get(key) for key in ("namespace", "name", "labels")}
 
 
@@ -208,7 +209,7 @@ async def kubectl_count(context: ToolContext, given: args.CountArguments) -> Out
     namespace = namespace_of(kind, given.namespace, "", context.scope)
     listing = await _listing(context, kind, namespace, given)
     kept, withheld = context.readable(listing.items)
-    names = [str((item.get("metadata") or {}).get("name")) for item in kept[:SAMPLE]]
+    names = [str(metadata_of(item).get("name")) for item in kept[:SAMPLE]]
     counted = {"count": len(kept), "capped": not listing.complete, "sample": names}
     said = _said(kind, namespace)
     return Output(as_json(counted) + _withheld_note(withheld), True, not listing.items, not listing.complete, said)
@@ -230,7 +231,7 @@ async def kubectl_previous_logs(context: ToolContext, given: args.LogArguments) 
 async def _logs(context: ToolContext, given: args.LogArguments, *, previous: bool) -> Output:
     namespace = _own(context, given.namespace)
     pod = await context.backends.cluster.get(await context.backends.cluster.kind("Pod", "v1"), given.name, namespace)
-    if not (pod.get("spec") or {}).get("nodeName"):
+    if not spec_of(pod).get("nodeName"):
         # The API server answers with an empty text: nothing has run that could have written one.
         return Output("(no logs available: the pod has no node yet)", empty=True, resolved={"namespace": namespace})
     containers = [given.container] if given.container else _containers(pod)
@@ -255,7 +256,7 @@ async def _logs(context: ToolContext, given: args.LogArguments, *, previous: boo
 
 def _containers(pod: Mapping[str, Any]) -> list[str]:
     """Init containers that did not end well come first: then they are why nothing else ran."""
-    status, spec = pod.get("status") or {}, pod.get("spec") or {}
+    status, spec = status_of(pod), spec_of(pod)
     stuck = [str(one["name"]) for one in status.get("initContainerStatuses") or () if not one.get("ready")]
     return stuck + [str(one["name"]) for one in spec.get("containers") or ()]
 
@@ -283,7 +284,7 @@ async def _log(
 
 def _never_restarted(pod: Mapping[str, Any]) -> frozenset[str]:
     """Containers of which the status says that there was no run before."""
-    return frozenset(str(one.get("name")) for one in all_statuses(pod.get("status") or {}) if not had_a_run_before(one))
+    return frozenset(str(one.get("name")) for one in all_statuses(status_of(pod)) if not had_a_run_before(one))
 
 
 def _lost(texts: Sequence[tuple[str, bool] | NoLog]) -> InquestError | None:
@@ -354,7 +355,7 @@ async def kubectl_top_nodes(context: ToolContext, given: args.NoArguments) -> Ou
 
 
 def _usage_row(item: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    metadata = item.get("metadata") or {}
+    metadata = metadata_of(item)
     usages = [part.get("usage") or {} for part in parts]
     figures = [sum_cores(usage.get("cpu") for usage in usages), sum_mebibytes(usage.get("memory") for usage in usages)]
     return [str(metadata.get("namespace")), str(metadata.get("name")), *figures]
@@ -375,6 +376,6 @@ async def kubectl_memory_requests(context: ToolContext, given: args.InNamespace)
 
 
 def _request_row(pod: Mapping[str, Any]) -> list[str]:
-    metadata, containers = pod.get("metadata") or {}, (pod.get("spec") or {}).get("containers") or ()
+    metadata, containers = metadata_of(pod), spec_of(pod).get("containers") or ()
     requests = [((one.get("resources") or {}).get("requests") or {}).get("memory") for one in containers]
     return [str(metadata.get("namespace")), str(metadata.get("name")), sum_mebibytes(filter(None, requests))]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from inquest.core.cluster.objects import parse_time
+from inquest.core.cluster.objects import metadata_of, parse_time, spec_of, status_of
 from inquest.core.cluster.pods import all_statuses, state_of, status_word
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.relations import controller_of
@@ -22,7 +22,7 @@ EVENTS_SHOWN: Final = 20
 def without_noise(found: Json) -> dict[str, Any]:
     """The object without managedFields and a node's list of images: what costs tokens and proves nothing."""
     kept = {key: value for key, value in found.items() if key != "metadata"}
-    metadata = {key: value for key, value in (found.get("metadata") or {}).items() if key != "managedFields"}
+    metadata = {key: value for key, value in metadata_of(found).items() if key != "managedFields"}
     if found.get("kind") == "Node" and isinstance(kept.get("status"), Mapping):
         kept["status"] = {key: value for key, value in kept["status"].items() if key != "images"}
     head: dict[str, Any] = {key: kept.pop(key) for key in ("apiVersion", "kind") if key in kept}
@@ -63,13 +63,13 @@ def objects_table(items: Sequence[Json], now: datetime) -> str:
 
 
 def _identity(item: Json) -> tuple[str, str]:
-    metadata = item.get("metadata") or {}
+    metadata = metadata_of(item)
     return str(metadata.get("namespace") or "-"), str(metadata.get("name"))
 
 
 def age(item: Json, now: datetime) -> str:
     """As kubectl writes it: `45s`, `12m`, `3h`, `9d`."""
-    created = parse_time((item.get("metadata") or {}).get("creationTimestamp"))
+    created = parse_time(metadata_of(item).get("creationTimestamp"))
     if created is None:
         return "-"
     seconds = max(0, int((now - created).total_seconds()))
@@ -80,19 +80,19 @@ AGES: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 def _phase(item: Json) -> str:
-    status = item.get("status") or {}
+    status = status_of(item)
     bad = [f"{c.get('type')}={c.get('status')}" for c in _conditions(status)][:3]
     return str(status.get("phase") or ",".join(bad) or "-")
 
 
 def _ready(item: Json) -> str:
-    statuses = (item.get("status") or {}).get("containerStatuses") or ()
-    containers = (item.get("spec") or {}).get("containers") or ()
+    statuses = status_of(item).get("containerStatuses") or ()
+    containers = spec_of(item).get("containers") or ()
     return f"{sum(bool(status.get('ready')) for status in statuses)}/{len(containers)}"
 
 
 def _restarts(item: Json) -> str:
-    return str(sum(status.get("restartCount") or 0 for status in all_statuses(item.get("status") or {})))
+    return str(sum(status.get("restartCount") or 0 for status in all_statuses(status_of(item))))
 
 
 def _of(*path: str, default: str = "-") -> Callable[[Json], str]:
@@ -110,10 +110,10 @@ def _replicas(item: Json) -> str:
 
 
 def _node_status(item: Json) -> str:
-    conditions = {c.get("type"): c.get("status") for c in _conditions(item.get("status") or {})}
+    conditions = {c.get("type"): c.get("status") for c in _conditions(status_of(item))}
     words = ["Ready" if conditions.pop("Ready", "") == "True" else "NotReady"]
     words += [str(name) for name, value in conditions.items() if value == "True"]
-    words += ["SchedulingDisabled"] if (item.get("spec") or {}).get("unschedulable") else []
+    words += ["SchedulingDisabled"] if spec_of(item).get("unschedulable") else []
     return ",".join(words)
 
 
@@ -143,14 +143,14 @@ def describe_object(found: Json, events: Sequence[Json] | None, now: datetime) -
         [
             *_head(found, now),
             *_body(found),
-            *_condition_lines(found.get("status") or {}),
+            *_condition_lines(status_of(found)),
             *_event_lines(events),
         ]
     )
 
 
 def _head(found: Json, now: datetime) -> Iterator[str]:
-    metadata = found.get("metadata") or {}
+    metadata = metadata_of(found)
     yield f"Name: {metadata.get('name')}"
     if metadata.get("namespace"):
         yield f"Namespace: {metadata['namespace']}"
@@ -189,7 +189,7 @@ def _plain_lines(found: Json) -> Iterator[str]:
 
 
 def _pod_lines(pod: Json) -> Iterator[str]:
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    spec, status = spec_of(pod), status_of(pod)
     yield f"Status: {status_word(pod)} (phase {status.get('phase')})"
     for label, value in (("Reason", status.get("reason")), ("Message", status.get("message"))):
         if value:
@@ -204,7 +204,7 @@ def _pod_lines(pod: Json) -> Iterator[str]:
 
 
 def _workload_lines(found: Json) -> Iterator[str]:
-    status = {key: value for key, value in (found.get("status") or {}).items() if key != "conditions"}
+    status = {key: value for key, value in status_of(found).items() if key != "conditions"}
     spec = {key: value for key, value in found["spec"].items() if key not in ("template",)}
     yield f"Spec: {as_json(spec)}"
     yield f"Status: {as_json(status)}"
@@ -313,7 +313,7 @@ def event_rows(items: Iterable[Json]) -> list[dict[str, Any]]:
 def _event_row(event: Json) -> dict[str, Any]:
     about, series = event.get("involvedObject") or {}, event.get("series") or {}
     source = (event.get("source") or {}).get("component") or event.get("reportingComponent") or ""
-    created = str((event.get("metadata") or {}).get("creationTimestamp") or "")
+    created = str(metadata_of(event).get("creationTimestamp") or "")
     first = str(event.get("firstTimestamp") or event.get("eventTime") or created)
     return {
         "type": event.get("type"),

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.objects import spec_of
 from inquest.core.cluster.selectors import annotations_of, labels_of, template_of
 from inquest.core.diagnosis.detectors.workloads import age_seconds, is_controlled, live_pods
 from inquest.core.evidence.evidence import Json, ObservedObject
@@ -118,7 +119,7 @@ def _plain(found: ObservedObject) -> dict[str, Any]:
     template: Json = template_of(found.object)
     labels = {key: value for key, value in labels_of(template).items() if key not in _HASHES}
     notes = {key: value for key, value in annotations_of(template).items() if key not in _STAMPS}
-    return {"metadata": {"labels": labels, "annotations": notes}, "spec": template.get("spec") or {}}
+    return {"metadata": {"labels": labels, "annotations": notes}, "spec": spec_of(template)}
 
 
 def _leaves(value: Any, path: str = "spec.template") -> Iterator[tuple[str, str]]:

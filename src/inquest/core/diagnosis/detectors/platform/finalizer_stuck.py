@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
-from inquest.core.cluster.objects import condition_of, parse_time
+from inquest.core.cluster.objects import condition_of, metadata_of, parse_time
 from inquest.core.cluster.pods import all_statuses
 from inquest.core.cluster.relations import claims_of
 from inquest.core.diagnosis.detectors.citations import cite, quoted
@@ -71,7 +71,7 @@ def _reasons(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
 
 
 def _finalizers(found: Json) -> list[str]:
-    return [str(each) for each in (found.get("metadata") or {}).get("finalizers") or ()]
+    return [str(each) for each in metadata_of(found).get("finalizers") or ()]
 
 
 def _since(seen: ObservedObject) -> str:
