@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
 import structlog
 from pydantic import ValidationError
 
 from inquest.api.base import Resource
+from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.ports.kubernetes import Json
 
 log = structlog.stdlib.get_logger(__name__)
@@ -20,9 +22,32 @@ _told: dict[tuple[str, str], None] = {}
 """Objects of which the log knows already, by uid and version."""
 
 
+_values: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()
+"""What somebody holds, by uid and version: the same version is converted once."""
+_lists: dict[type[Resource], tuple[Resource, ...]] = {}
+"""The last list of each kind of the catalogue: few objects, which every case asks for a dozen times."""
+CATALOGUE: Final = (ActionType, RemediationWorkflow)
+
+
+def parse_object(model: type[ResourceT], obj: Json) -> ResourceT:
+    """An object as the API server gave it; pydantic's ValidationError where it cannot be read."""
+    meta = obj.get("metadata") or {}
+    key = str(meta.get("uid") or ""), str(meta.get("resourceVersion") or "")
+    known = _values.get(key) if all(key) else None
+    if isinstance(known, model):
+        return known
+    found = model.from_object(obj)
+    if all(key):
+        _values[key] = found
+    return found
+
+
 def parse_objects(model: type[ResourceT], objects: Iterable[Json]) -> tuple[ResourceT, ...]:
     """What can be read of a list; the rest is left out, and the log says so once for each object."""
-    return tuple(one for one in (_read(model, obj) for obj in objects) if one is not None)
+    found = tuple(one for one in (_read(model, obj) for obj in objects) if one is not None)
+    if model in CATALOGUE:
+        _lists[model] = found
+    return found
 
 
 def unreadable_fields(error: ValidationError) -> str:
@@ -33,7 +58,7 @@ def unreadable_fields(error: ValidationError) -> str:
 
 def _read(model: type[ResourceT], obj: Json) -> ResourceT | None:
     try:
-        return model.from_object(obj)
+        return parse_object(model, obj)
     except ValidationError as error:
         _tell(model.__name__, obj, error)
         return None

@@ -9,7 +9,7 @@ import pytest
 
 from inquest.api.base import TIME_PATTERN
 from inquest.api.signal import Signal
-from inquest.controllers.reading import parse_objects
+from inquest.controllers.reading import parse_object, parse_objects
 
 ODD_TIMES = ("0000-01-01T00:00:00Z", "2026-11-22T10:00:00+24:00", "9999-12-31T23:59:59-12:00")
 
@@ -45,3 +45,27 @@ def test_the_schema_refuses_what_the_model_cannot_read(odd: str) -> None:
 def test_the_schema_lets_pass_what_everybody_writes(usual: str) -> None:
     assert re.search(TIME_PATTERN, usual)
     assert parse_objects(Signal, [an_object("usual", usual)])
+
+
+def test_a_version_that_somebody_holds_is_converted_once() -> None:
+    first = parse_object(Signal, an_object("once"))
+
+    assert parse_object(Signal, an_object("once")) is first
+
+
+def test_another_version_of_an_object_is_read_anew() -> None:
+    first, later = parse_object(Signal, an_object("anew")), an_object("anew")
+    later["metadata"]["resourceVersion"] = "2"
+    later["spec"]["severity"] = "low"
+
+    assert (first.spec.severity, parse_object(Signal, later).spec.severity) == ("high", "low")
+
+
+@pytest.mark.parametrize("missing", ["uid", "resourceVersion"])
+def test_an_object_without_a_version_is_never_taken_for_another(missing: str) -> None:
+    one, other = an_object("loose"), an_object("loose")
+    for each in (one, other):
+        del each["metadata"][missing]
+    other["spec"]["severity"] = "low"
+
+    assert [parse_object(Signal, each).spec.severity for each in (one, other)] == ["high", "low"]

@@ -47,6 +47,7 @@ from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.notices import given_up, merge_notices, send_notice, unless_late
 from inquest.controllers.pods import pods_of
 from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.reading import parse_object
 from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import publish_status, redact_object
 from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, ExecutionWithdrawn, Fact, UndoCreated
@@ -97,7 +98,7 @@ class ExecutionController:
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one execution further; gives when to look again."""
         try:
-            found = WorkflowExecution.from_object(await self.ports.status.read(EXECUTION, name, namespace))
+            found = parse_object(WorkflowExecution, await self.ports.status.read(EXECUTION, name, namespace))
         except NotFound:
             return None
         if found.metadata.deletion_timestamp is not None:
@@ -312,7 +313,7 @@ class ExecutionController:
             raw = await self.ports.status.read(EXECUTION, meant.name if meant else "", undo.namespace)
         except NotFound:
             return
-        ran = WorkflowExecution.from_object(raw)
+        ran = parse_object(WorkflowExecution, raw)
         if meant is None or ran.uid != meant.uid or ran.status.phase is ExecutionPhase.ROLLED_BACK:
             return
         message = f"taken back by {undo.name}: {ran.status.message or ''}"[:1024]
@@ -477,7 +478,7 @@ class ExecutionController:
     async def _investigation(self, found: WorkflowExecution) -> Investigation | None:
         name = found.spec.investigation_ref.name
         try:
-            return Investigation.from_object(await self.ports.status.read(INVESTIGATION, name, found.namespace))
+            return parse_object(Investigation, await self.ports.status.read(INVESTIGATION, name, found.namespace))
         except NotFound:
             return None
 

@@ -16,6 +16,7 @@ from inquest.api.investigation import Investigation, JournalHead, ReplicaOwner
 from inquest.api.types import Phase
 from inquest.controllers.journal import Log, Writer
 from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.reading import parse_object
 from inquest.controllers.status import redact_object
 from inquest.errors import Conflict, NotFound, Tampered
 from inquest.ports.kinds import INVESTIGATION, LEASE
@@ -139,7 +140,7 @@ class Ownership:
 
     async def read(self, namespace: str, name: str) -> Investigation:
         """The Investigation as the API server has it now."""
-        return Investigation.from_object(await self.ports.status.read(INVESTIGATION, name, namespace))
+        return parse_object(Investigation, await self.ports.status.read(INVESTIGATION, name, namespace))
 
     @staticmethod
     def _holds(found: Investigation, author: Writer) -> bool:
@@ -164,7 +165,7 @@ class Ownership:
         }
         patch = redact_object(self.ports.redactor.strings, {"metadata": meta, "status": status})
         written = await self.ports.status.swap(INVESTIGATION, patch, manager=OWNER_FIELD_MANAGER)
-        return Investigation.from_object(written)
+        return parse_object(Investigation, written)
 
     async def _is_dead(self, replica: str) -> bool:
         """Gone, booted anew, or not renewed for a whole lease as measured by our own clock."""

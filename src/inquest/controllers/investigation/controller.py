@@ -51,7 +51,7 @@ from inquest.controllers.investigation.writer import CaseWriter, offered_tools
 from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.notices import NOTICE_LOOK, is_telling
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_objects
+from inquest.controllers.reading import parse_object, parse_objects
 from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import publish_status
 from inquest.core.case import decide, endings, outcome
@@ -438,7 +438,7 @@ class InvestigationController:
             raw = await self.ports.status.read(EXECUTION, name, work.parent.namespace)
         except NotFound:
             return None
-        found = WorkflowExecution.from_object(raw)
+        found = parse_object(WorkflowExecution, raw)
         if created is None or found.uid != created.uid:
             return None
         failure, effect = found.status.failure, found.status.effectiveness or Effectiveness()
@@ -547,7 +547,9 @@ class InvestigationController:
         if told is None or told.ref is None or told.phase in ENDED_EXECUTIONS:
             return inv
         try:
-            found = WorkflowExecution.from_object(await self.ports.status.read(EXECUTION, told.ref.name, inv.namespace))
+            found = parse_object(
+                WorkflowExecution, await self.ports.status.read(EXECUTION, told.ref.name, inv.namespace)
+            )
         except NotFound:
             return inv
         if found.uid != told.ref.uid or found.status.phase is told.phase:
@@ -555,7 +557,7 @@ class InvestigationController:
         changes = {"execution": told.model_copy(update={"phase": found.status.phase})}
         now = await self.ports.now()
         written = await publish_status(self.ports, INVESTIGATION, inv, changes, {}, now=now, leave_out=OWNER_FIELDS)
-        return Investigation.from_object(written) if written is not None else inv
+        return parse_object(Investigation, written) if written is not None else inv
 
     async def _close_books(self, inv: Investigation) -> timedelta | None:
         """The Lease goes, the records go out, the slots go."""
@@ -586,7 +588,7 @@ class InvestigationController:
         written = await publish_status(
             self.ports, INVESTIGATION, found, {"notices": stand}, {}, now=now, leave_out=OWNER_FIELDS
         )
-        latest = Investigation.from_object(written) if written is not None else found
+        latest = parse_object(Investigation, written) if written is not None else found
         return NOTICE_LOOK if is_telling(latest.status.notices) else None
 
     async def _ring_for_held(self, inv: Investigation) -> None:

@@ -19,7 +19,7 @@ from inquest.api.types import TERMINAL_PHASES
 from inquest.computing import compute
 from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_objects
+from inquest.controllers.reading import parse_object, parse_objects
 from inquest.controllers.signal.earlier_cases import ended_case, newest_first, place_in
 from inquest.controllers.signal.opening import ORPHAN_LEASE
 from inquest.controllers.status import publish_status
@@ -59,7 +59,7 @@ class Archive:
         `last` is what has to be done before the slots go; it says when to look again while it is not done. It waits for
         no DataStorage.
         """
-        inv = Investigation.from_object(await self.ports.status.read(INVESTIGATION, inv.name, inv.namespace))
+        inv = parse_object(Investigation, await self.ports.status.read(INVESTIGATION, inv.name, inv.namespace))
         if not inv.is_recorded:
             try:
                 kept = await self._record(inv)

@@ -20,6 +20,7 @@ from inquest.controllers.journal_case import case_with, fold_journal, remember_c
 from inquest.controllers.journal_writing import write_slot
 from inquest.controllers.notices import is_telling, send_notice, unless_late
 from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.reading import parse_object
 from inquest.controllers.status import ProgressPace, publish_status
 from inquest.core.case.case import Case, replies_in
 from inquest.core.case.facts import (
@@ -230,7 +231,7 @@ class CaseWriter:
             on_refusal=refused.append,
         )
         await self._note_refusal(inv, refused)
-        latest = Investigation.from_object(written) if written is not None else inv
+        latest = parse_object(Investigation, written) if written is not None else inv
         work.claim = replace(work.claim, investigation=latest)
         if not refused:
             work.journal.memory[_SHOWN] = self._shown_of(work)

@@ -31,7 +31,7 @@ from inquest.api.types import TERMINAL_PHASES, SignalPhase, SourceType
 from inquest.computing import compute
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge_notices, send_notice, unless_late
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import unreadable_fields
+from inquest.controllers.reading import parse_object, unreadable_fields
 from inquest.controllers.signal.acceptance import Acceptance
 from inquest.controllers.signal.conditions import asked_a_model, in_progress, recommendation, signal_conditions
 from inquest.controllers.signal.earlier_cases import (
@@ -120,7 +120,7 @@ class SignalController:
         except NotFound:
             return None
         try:
-            found = Signal.from_object(obj)
+            found = parse_object(Signal, obj)
         except ValidationError as error:
             return await self._unreadable(obj, error)
         if await self._deliver(found):

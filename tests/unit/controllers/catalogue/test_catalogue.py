@@ -30,7 +30,7 @@ from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.settings.settings import Settings
 from tests.support.kube import proposal
 from tests.support.tables import each_row
-from tests.unit.controllers.signal.test_signals import HOME, World
+from tests.unit.controllers.signal.test_signals import HOME, World, as_served
 from tests.unit.core import cases
 
 ACTION = proposal("RemediationWorkflow")["spec"]["actionType"]
@@ -55,7 +55,8 @@ class Busy(World):
     disabled: list[str] = field(default_factory=list)
 
     async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
-        found = tuple(obj for place, obj in self.held.items() if place[0] == kind.kind and namespace in ("", place[1]))
+        places = [place for place in self.held if place[0] == kind.kind and namespace in ("", place[1])]
+        found = tuple(as_served(self.held[place]) for place in places)
         self._somebody_applies()
         return found
 

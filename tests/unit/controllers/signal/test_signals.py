@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
+from zlib import crc32
 
 import pytest
 
@@ -48,6 +50,17 @@ HASH = f"sha256:{'0' * 64}"
 PIN = PinnedTarget(kind="Deployment", name="cart", namespace="shop", uid="u-1", spec_hash=HASH)
 KEY_LIKE = "sk-" + "0123456789abcdef" * 3
 """A name that looks like an API key."""
+
+
+def as_served(obj: Json) -> Json:
+    """As the API server gives it: with another version whenever its content is another."""
+    shown = copy.deepcopy(obj)
+    shown["metadata"]["resourceVersion"] = version_of(obj)
+    return shown
+
+
+def version_of(obj: Json) -> str:
+    return str(crc32(json.dumps(obj, sort_keys=True, default=str).encode()))
 
 
 @dataclass
@@ -94,14 +107,14 @@ class World:
     async def read(self, kind: ResourceKind, name: str, namespace: str) -> Json:
         if (kind.kind, namespace, name) not in self.held:
             raise NotFound(name)
-        return copy.deepcopy(self.held[kind.kind, namespace, name])
+        return as_served(self.held[kind.kind, namespace, name])
 
     async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
         key, _, value = labels.partition("=")
         if not labels:
-            return tuple(copy.deepcopy(obj) for place, obj in self.held.items() if place[0] == kind.kind)
+            return tuple(as_served(obj) for place, obj in self.held.items() if place[0] == kind.kind)
         found = [obj for place, obj in self.held.items() if place[0] == kind.kind]
-        return tuple(obj for obj in found if (obj["metadata"].get("labels") or {}).get(key) == value)
+        return tuple(as_served(obj) for obj in found if (obj["metadata"].get("labels") or {}).get(key) == value)
 
     async def seen(self, kind: ResourceKind) -> ListedEverywhere:
         return ListedEverywhere(await self.list(kind), self.unseen)
@@ -111,14 +124,14 @@ class World:
         if (kind.kind, meta["namespace"], meta["name"]) in self.held:
             raise AlreadyExists(meta["name"])
         self.written.append(f"create {kind.kind}")
-        return self.put(kind.kind, meta["name"], meta["namespace"], metadata=meta, **rest)
+        return as_served(self.put(kind.kind, meta["name"], meta["namespace"], metadata=meta, **rest))
 
     async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         meta = obj.value["metadata"]
         self.written.append(f"apply {kind.kind}")
         found = self.held[kind.kind, meta["namespace"], meta["name"]]
         found["status"] = copy.deepcopy(obj.value["status"])
-        return found
+        return as_served(found)
 
     async def swap(self, kind: ResourceKind, obj: Redacted[Json], *, status: bool = True, **_: Any) -> Json:
         if status:
@@ -127,7 +140,7 @@ class World:
         self.written.append(f"swap {kind.kind}")
         found = self.held[kind.kind, meta["namespace"], meta["name"]]
         found["spec"] |= obj.value["spec"]
-        return found
+        return as_served(found)
 
     async def delete(self, kind: ResourceKind, name: str, namespace: str, *, uid: str = "") -> None:
         self.held.pop((kind.kind, namespace, name), None)

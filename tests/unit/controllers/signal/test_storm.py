@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import heapq
 import time
 from collections import Counter, deque
@@ -20,7 +19,7 @@ from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Conflict
 from inquest.ports.kubernetes import ResourceKind
 from inquest.settings.settings import Settings
-from tests.unit.controllers.signal.test_signals import HOME, NOW, TARGET, Json, World
+from tests.unit.controllers.signal.test_signals import HOME, NOW, TARGET, Json, World, as_served, version_of
 
 MANY = 10_000
 WORKERS = 8
@@ -53,14 +52,13 @@ class Cluster(World):
 
     async def list(self, kind: ResourceKind, namespace: str = "", *, labels: str = "") -> tuple[Json, ...]:
         key, _, value = labels.partition("=")
-        return tuple(copy.deepcopy(one) for one in self.cases if one["metadata"]["labels"].get(key) == value)
+        return tuple(as_served(one) for one in self.cases if one["metadata"]["labels"].get(key) == value)
 
     async def apply_status(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
         meta = obj.value["metadata"]
         found = self.held[kind.kind, meta["namespace"], meta["name"]]
-        if meta["resourceVersion"] != found["metadata"]["resourceVersion"]:
+        if meta["resourceVersion"] != version_of(found):
             raise Conflict(meta["name"])
-        found["metadata"]["resourceVersion"] = str(int(meta["resourceVersion"]) + 1)
         return await super().apply_status(kind, obj)
 
     def every(self) -> Signals:
