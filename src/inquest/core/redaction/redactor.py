@@ -84,14 +84,14 @@ class Redactor:
         self._values = frozenset(known)
         self._known = KnownSecrets(self._values)
         self._env_values = env_values
-        self._clean = CleanTexts()
+        self._clean, self._public = CleanTexts(), CleanTexts()
 
     def learn(self, value: str) -> None:
         """One more value to mask from now on; what was known before stays known, for old texts may still hold it."""
         if value not in self._values:
             self._values |= {value}
             self._known = KnownSecrets(self._values)
-            self._clean = CleanTexts()
+            self._clean, self._public = CleanTexts(), CleanTexts()
 
     def text(self, text: str) -> Redacted[str]:
         return seal(self._guarded(text))
@@ -112,7 +112,13 @@ class Redactor:
         return seal(cast(T, _each_string(data, leaves)))
 
     def _published(self, text: str) -> str:
-        return without_tokens(self._guarded(text))
+        public = self._public
+        if text in public:
+            return text
+        found = without_tokens(self._guarded(text))
+        if found == text:
+            public.add(text)
+        return found
 
     def _guarded(self, text: str) -> str:
         clean = self._clean

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
 
 from inquest.core.redaction.mask import MARK
+from inquest.core.redaction.redacted import Redacted
 from inquest.core.redaction.redactor import CleanTexts, Redactor
 from tests.support.tables import each_row
 
@@ -54,13 +56,16 @@ def test_a_model_reads_what_is_too_little_to_be_sure() -> None:
     assert Redactor().published(text).value == f"request {MARK} failed"
 
 
-def test_what_is_learned_later_is_masked_in_a_text_that_passed_before() -> None:
+@pytest.mark.parametrize("gate", [Redactor.text, Redactor.strings, Redactor.published])
+def test_what_is_learned_later_is_masked_in_a_text_that_passed_before(
+    gate: Callable[[Redactor, str], Redacted[str]],
+) -> None:
     redactor, text = Redactor(), "the value is plainly-a-word"
-    assert redactor.text(text).value == text
+    assert gate(redactor, text).value == text
 
     redactor.learn("plainly-a-word")
 
-    assert redactor.text(text).value == f"the value is {MARK}"
+    assert gate(redactor, text).value == f"the value is {MARK}"
 
 
 @pytest.mark.parametrize("most", [1, 3])
