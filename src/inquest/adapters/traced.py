@@ -212,7 +212,7 @@ class ObservedRedactor:
 
     def data(self, data: Json) -> Redacted[Json]:
         found = self._redactor.data(data)
-        if found.value != data:  # most objects pass as they are, and their text is dear
+        if found.value != data:  # most objects pass unchanged, and writing one out costs a lot
             _count_marks("structure", str(data).count(MARK), str(found.value))
         return found
 

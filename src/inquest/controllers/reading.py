@@ -1,4 +1,4 @@
-"""Reading many objects: one that cannot be read stops nobody's look at the others."""
+"""Reading objects: each version is converted once, and one that cannot be read stops nobody's look at the others."""
 
 from __future__ import annotations
 
@@ -17,28 +17,25 @@ log = structlog.stdlib.get_logger(__name__)
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
 
+CATALOGUE: Final = (ActionType, RemediationWorkflow)
 MAX_TOLD: Final = 1000
 _told: dict[tuple[str, str], None] = {}
 """Objects of which the log knows already, by uid and version."""
-
-
-_values: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()
-"""What somebody holds, by uid and version: the same version is converted once."""
+_values: WeakValueDictionary[tuple[type[Resource], str, str], Any] = WeakValueDictionary()
+"""What somebody holds, by kind, uid and version: the same version is converted once."""
 _lists: dict[type[Resource], tuple[Resource, ...]] = {}
 """The last list of each kind of the catalogue: few objects, which every case asks for a dozen times."""
-CATALOGUE: Final = (ActionType, RemediationWorkflow)
 
 
 def parse_object(model: type[ResourceT], obj: Json) -> ResourceT:
     """An object as the API server gave it; pydantic's ValidationError where it cannot be read."""
     meta = obj.get("metadata") or {}
-    key = str(meta.get("uid") or ""), str(meta.get("resourceVersion") or "")
-    known = _values.get(key) if all(key) else None
-    if isinstance(known, model):
-        return known
-    found = model.from_object(obj)
-    if all(key):
-        _values[key] = found
+    key = model, str(meta.get("uid") or ""), str(meta.get("resourceVersion") or "")
+    if not all(key):
+        return model.from_object(obj)
+    found: ResourceT | None = _values.get(key)
+    if found is None:
+        found = _values[key] = model.from_object(obj)
     return found
 
 

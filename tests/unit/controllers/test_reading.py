@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
+import yaml
 
 from inquest.api.base import TIME_PATTERN
+from inquest.api.catalogue import ActionType
 from inquest.api.signal import Signal
 from inquest.controllers.reading import parse_object, parse_objects
 
+OBJECTS = Path(__file__).parents[2] / "support" / "objects"
 ODD_TIMES = ("0000-01-01T00:00:00Z", "2026-11-22T10:00:00+24:00", "9999-12-31T23:59:59-12:00")
 
 
@@ -51,6 +56,15 @@ def test_a_version_that_somebody_holds_is_converted_once() -> None:
     first = parse_object(Signal, an_object("once"))
 
     assert parse_object(Signal, an_object("once")) is first
+
+
+def test_the_last_list_of_the_catalogue_is_held() -> None:
+    obj = yaml.safe_load((OBJECTS / "actiontype.yaml").read_text())
+    obj["metadata"] |= {"uid": "uid-type", "resourceVersion": "1"}
+    held = ref(parse_objects(ActionType, [obj])[0])
+
+    assert held() is not None
+    assert parse_object(ActionType, obj) is held()
 
 
 def test_another_version_of_an_object_is_read_anew() -> None:

@@ -56,6 +56,14 @@ def test_a_model_reads_what_is_too_little_to_be_sure() -> None:
     assert Redactor().published(text).value == f"request {MARK} failed"
 
 
+@pytest.mark.parametrize("before", [Redactor.text, Redactor.strings, Redactor.published])
+def test_a_text_that_passed_once_loses_its_token_again(before: Callable[[Redactor, str], Redacted[str]]) -> None:
+    redactor, text = Redactor(), "request 8hT2kLq9ZxW4mNb7RvC1 failed"
+    before(redactor, text)
+
+    assert redactor.published(text).value == f"request {MARK} failed"
+
+
 @pytest.mark.parametrize("gate", [Redactor.text, Redactor.strings, Redactor.published])
 def test_what_is_learned_later_is_masked_in_a_text_that_passed_before(
     gate: Callable[[Redactor, str], Redacted[str]],

@@ -22,8 +22,9 @@ from inquest.core.evidence.snapshot import Snapshot
 WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Rollout", "Pod")
 _MAX_DEPTH: Final = 10
 
-
 T = TypeVar("T")
+Key = tuple[str, str, str]
+"""Kind, namespace, name."""
 
 
 def remembered(function: Callable[[Snapshot], T]) -> Callable[[Snapshot], T]:
@@ -254,10 +255,6 @@ def is_short(snapshot: Snapshot, ref: TargetRef) -> bool:
 
 
 # --- what the target stands on ---------------------------------------------------------------------------------
-
-
-Key = tuple[str, str, str]
-"""Kind, namespace, name."""
 
 
 def is_target(snapshot: Snapshot, ref: TargetRef) -> bool:
