@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import yaml
 
+from inquest.adapters.yaml_fault import line_of_field
 from inquest.errors import Invalid
-from inquest.presentation.yaml_lines import line_of_field
 
 _LEFT_AS_TEXT: Final = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
 

@@ -18,8 +18,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from inquest.adapters.playbooks.words import KINDS, STATUSES, TERMINATIONS, WELL
+from inquest.adapters.yaml_fault import line_of_field
 from inquest.core.diagnosis.playbooks import Pattern, Playbook, Trigger
-from inquest.presentation.yaml_lines import line_of_field
 
 SHIPPED: Final = files("inquest.adapters.playbooks") / "library"
 MAX_FILE: Final = 65_536

@@ -12,14 +12,13 @@ import yaml
 from cyclopts import Parameter
 
 from inquest.adapters.playbooks.reader import find_book_faults
-from inquest.adapters.yaml_fault import yaml_fault
+from inquest.adapters.yaml_fault import line_of_field, yaml_fault
 from inquest.cli.admin.lint_rules import UNCHECKED, LintFault, LintInput, find_faults, is_of_others
 from inquest.cli.exits import Exit
 from inquest.cli.output import machine_text, print_lines, print_warning
 from inquest.core.redaction.redactor import Redactor
 from inquest.core.text import quantity
 from inquest.errors import Misconfigured
-from inquest.presentation.yaml_lines import line_of_field
 from inquest.replay.player import default_catalogue
 
 STDIN: Final = "-"
