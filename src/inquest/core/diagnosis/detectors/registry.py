@@ -8,8 +8,9 @@ that), and its category stands in `core/diagnosis/categories.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
+from inquest.core.diagnosis.detectors.findings import Detector
 from inquest.core.diagnosis.detectors.logs.application_log import application_log
 from inquest.core.diagnosis.detectors.network.address_misconfigured import address_misconfigured
 from inquest.core.diagnosis.detectors.network.cluster_dns import cluster_dns
@@ -67,15 +68,6 @@ from inquest.core.diagnosis.detectors.storage.volume_mount import volume_mount
 from inquest.core.diagnosis.detectors.storage.volume_unbound import volume_unbound
 from inquest.core.evidence.evidence import Finding, Gap
 from inquest.core.evidence.snapshot import Snapshot
-
-
-class Detector(Protocol):
-    """A function with a name."""
-
-    __name__: str
-
-    def __call__(self, snapshot: Snapshot, /) -> Iterable[Finding]: ...
-
 
 DETECTORS: Final[tuple[Detector, ...]] = (
     oom_killed,

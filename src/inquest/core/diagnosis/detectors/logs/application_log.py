@@ -6,7 +6,7 @@ complaint about something outside it comes again and again up to the end of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -37,12 +37,9 @@ _TEXT: Final = 0.1
 """What another check's words lose beside a container's own."""
 
 
-def application_log(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_container
+def application_log(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each running container whose log tells of trouble."""
-    return one_per_container(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for container in every_container(snapshot):
         if container.is_running and not is_going(container.pod):
             yield from _of(snapshot, container)

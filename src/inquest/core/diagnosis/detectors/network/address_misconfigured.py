@@ -7,7 +7,7 @@ not ready; optional helpers that were never installed are named in many manifest
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
@@ -52,9 +52,12 @@ from inquest.core.evidence.snapshot import LogTail, Snapshot
 NAME: Final = "address_misconfigured"
 
 
-def address_misconfigured(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def address_misconfigured(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each field that names a Service or a port of it that does not exist."""
-    return one_per_field([*_callers(snapshot), *_external_names(snapshot), *_governing(snapshot)])
+    yield from _callers(snapshot)
+    yield from _external_names(snapshot)
+    yield from _governing(snapshot)
 
 
 def _callers(snapshot: Snapshot) -> Iterator[Finding]:

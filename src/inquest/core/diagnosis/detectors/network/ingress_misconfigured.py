@@ -8,7 +8,7 @@ Ingress's events and in the controller's log.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,12 +45,9 @@ class RouteFault:
     service: str = ""
 
 
-def ingress_misconfigured(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def ingress_misconfigured(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each field of a route that leads nowhere."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for kind, rules in _BY_KIND.items():
         for route in snapshot.of_kind(kind):
             for rule in rules:

@@ -6,7 +6,7 @@ only, because many a cluster has nobody for it and serves well without.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from inquest.core.diagnosis.detectors.citations import cite, cited, named_quote, quoted
@@ -30,12 +30,9 @@ _FIELDS: Final = (
 """Word of the refusal → the field of the Service that it is about."""
 
 
-def load_balancer(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def load_balancer(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each Service that waits for its address."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for service in snapshot.of_kind("Service"):
         if is_going(service) or not lacks_address(service.object, snapshot.taken_at):
             continue

@@ -7,7 +7,7 @@ the one that denies. A call that is kept away is a fault where somebody suffers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -97,11 +97,12 @@ class PolicyBlame:
     score: int
 
 
-def network_policy(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def network_policy(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each policy that keeps a call away which somebody needs."""
-    if not snapshot.of_kind("NetworkPolicy"):
-        return []
-    return one_per_field([*_blocked_calls(snapshot), *_unreachable(snapshot)])
+    if snapshot.of_kind("NetworkPolicy"):
+        yield from _blocked_calls(snapshot)
+        yield from _unreachable(snapshot)
 
 
 def _blocked_calls(snapshot: Snapshot) -> Iterator[Finding]:

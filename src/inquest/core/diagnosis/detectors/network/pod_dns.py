@@ -7,7 +7,7 @@ name and cannot find them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,12 +43,9 @@ class Setting:
     confidence: float
 
 
-def pod_dns(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def pod_dns(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each workload whose own settings keep it from the cluster's names."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for workload in workloads(snapshot):
         ref, line = workload.ref, _complaint(snapshot, workload)
         setting = _wrong(snapshot, workload, line[1] if line else "")

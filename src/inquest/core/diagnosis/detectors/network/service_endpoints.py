@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from inquest.core.cluster.objects import condition_of, parse_time
@@ -26,12 +26,9 @@ CONFIDENCE: Final = 0.4
 BY_HAND: Final = 0.7
 
 
-def service_endpoints(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def service_endpoints(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each Service that has nobody ready to serve."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for service in snapshot.of_kind("Service"):
         spec = service.spec
         if spec.get("type") == "ExternalName" or spec.get("publishNotReadyAddresses"):

@@ -7,7 +7,7 @@ process listens: its probes, a PORT variable, its arguments, its own first lines
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,12 +63,9 @@ class Ports:
         return frozenset(number for number, _ in self.declared) - _MESH_PORTS
 
 
-def service_port(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def service_port(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each port of a Service that does not meet its pods."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for service in snapshot.of_kind("Service"):
         if not selector_of(service) or service.spec.get("type") == "ExternalName":
             continue

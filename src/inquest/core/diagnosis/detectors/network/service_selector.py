@@ -7,7 +7,7 @@ changed them and the workload is to be mended, not the Service.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,12 +52,9 @@ class Candidate:
     unmet: dict[str, str]
 
 
-def service_selector(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def service_selector(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each Service whose selector misses the pods that it is for."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for service in snapshot.of_kind("Service"):
         if not selector_of(service) or service.spec.get("type") == "ExternalName":
             continue

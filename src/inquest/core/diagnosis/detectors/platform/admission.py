@@ -7,7 +7,7 @@ pods.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
@@ -61,12 +61,9 @@ def _cited(snapshot: Snapshot, refusal: QuotaRefusal, *words: str) -> tuple[Cita
 # --- service accounts ----------------------------------------------------------------------------------------------
 
 
-def service_account_missing(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def service_account_missing(snapshot: Snapshot) -> Iterator[Finding]:
     """Pods that are not created because their service account does not exist."""
-    return one_per_field(_accounts(snapshot))
-
-
-def _accounts(snapshot: Snapshot) -> Iterator[Finding]:
     for refusal in refusals(snapshot):
         match = _ACCOUNT.search(refusal.text)
         account = ref_to("ServiceAccount", match["name"], match["space"]) if match else None
@@ -97,12 +94,9 @@ def _accounts(snapshot: Snapshot) -> Iterator[Finding]:
 # --- denied --------------------------------------------------------------------------------------------------------
 
 
-def admission_rejected(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def admission_rejected(snapshot: Snapshot) -> Iterator[Finding]:
     """Pods that a policy refuses: Pod Security, a ValidatingAdmissionPolicy, a webhook."""
-    return one_per_field(_rejected(snapshot))
-
-
-def _rejected(snapshot: Snapshot) -> Iterator[Finding]:
     for refusal in refusals(snapshot):
         named = _CLASS.search(refusal.text)
         if named is not None:
@@ -207,12 +201,9 @@ def _first_container(seen: ObservedObject | None) -> str:
 # --- webhooks that do not answer -----------------------------------------------------------------------------------
 
 
-def webhook_failing(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def webhook_failing(snapshot: Snapshot) -> Iterator[Finding]:
     """A webhook that has to be asked and does not answer: whatever it guards cannot be written."""
-    return one_per_field(_webhooks(snapshot))
-
-
-def _webhooks(snapshot: Snapshot) -> Iterator[Finding]:
     for refusal in (*refusals(snapshot), *_other_refusals(snapshot)):
         match = _FAILED.search(refusal.text)
         if match is not None:

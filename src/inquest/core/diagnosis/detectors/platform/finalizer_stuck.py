@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -33,9 +33,12 @@ _PROTECTION: Final = frozenset({"kubernetes.io/pvc-protection", "kubernetes.io/p
 _FOREGROUND: Final = frozenset({"foregroundDeletion", "orphan"})
 
 
-def finalizer_stuck(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def finalizer_stuck(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each thing whose deletion hangs, at what holds it."""
-    return one_per_field(finding for seen in _going(snapshot) for finding in _reasons(snapshot, seen))
+    for seen in _going(snapshot):
+        rule = {"Namespace": _namespace, "Pod": _pod}.get(seen.kind, _object)
+        yield from rule(snapshot, seen)
 
 
 def _going(snapshot: Snapshot) -> Iterator[ObservedObject]:
@@ -63,11 +66,6 @@ def _age(snapshot: Snapshot, seen: ObservedObject) -> timedelta | None:
 
 def _certainty(snapshot: Snapshot, seen: ObservedObject) -> float:
     return 0.9 if (_age(snapshot, seen) or SOON) >= PATIENCE else 0.8
-
-
-def _reasons(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
-    rule = {"Namespace": _namespace, "Pod": _pod}.get(seen.kind, _object)
-    yield from rule(snapshot, seen)
 
 
 def _finalizers(found: Json) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,23 +61,21 @@ class RightsBlame:
     actions: tuple[str, ...] = ()
 
 
-def rbac_denied(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def rbac_denied(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each object that has to change so that an account may do what it was refused."""
-    return one_per_field(_finding(snapshot, denial) for denial in _denials(snapshot))
-
-
-def _denials(snapshot: Snapshot) -> Iterator[Denial]:
     pods = {(pod.namespace, pod.name): pod for pod in snapshot.of_kind("Pod")}
     for log in snapshot.logs:
         for line in log.text.splitlines()[-MAX_LINES:]:
             match = _DENIED.search(line[:MAX_LINE])
             if match is not None:
-                yield _denial(match, (Citation(log.evidence, match[0][:300]),), pods.get((log.namespace, log.pod)))
+                said = (Citation(log.evidence, match[0][:300]),)
+                yield _finding(snapshot, _denial(match, said, pods.get((log.namespace, log.pod))))
     for event in snapshot.of_kind("Event"):
         at = event_moment(event.object)
         match = _DENIED.search(message_of(event))
         if match is not None and is_recent(at.isoformat() if at else None, snapshot.taken_at):
-            yield _denial(match, cite_event(snapshot, event), None)
+            yield _finding(snapshot, _denial(match, cite_event(snapshot, event), None))
 
 
 def _denial(match: re.Match[str], said: tuple[Citation, ...], pod: ObservedObject | None) -> Denial:

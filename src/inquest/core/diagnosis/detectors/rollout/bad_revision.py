@@ -6,7 +6,7 @@ is enough to go back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -41,12 +41,9 @@ class Rollout:
     changes: tuple[TemplateChange, ...]
 
 
-def bad_revision(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def bad_revision(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each Deployment whose newest revision fails where the one before served."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for deployment in snapshot.of_kind("Deployment"):
         rollout = _rollout(snapshot, deployment)
         if rollout:

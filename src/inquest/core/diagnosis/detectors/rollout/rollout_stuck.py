@@ -8,7 +8,7 @@ partition, a first pod that holds up the others, a broken pod that the controlle
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from inquest.core.cluster.objects import condition_of, parse_time
@@ -35,12 +35,9 @@ SYMPTOM: Final = 0.45
 STUCK_SECONDS: Final = 120.0
 
 
-def rollout_stuck(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def rollout_stuck(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each workload whose rollout has stopped."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for kind, rules in _BY_KIND.items():
         for workload in snapshot.of_kind(kind):
             finding = next((found for rule in rules if (found := rule(snapshot, workload))), None)

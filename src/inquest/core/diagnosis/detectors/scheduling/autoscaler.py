@@ -7,7 +7,7 @@ maximum is a fault only while it would have more.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,12 +46,9 @@ class AutoscalerFault:
     container: str = ""
 
 
-def autoscaler(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def autoscaler(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each autoscaler that cannot do its work."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for scaler in snapshot.of_kind("HorizontalPodAutoscaler"):
         silent = _metrics_server(snapshot, scaler)
         if silent:

@@ -8,7 +8,7 @@ however much each of them allows. It is a fault only while somebody waits.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
@@ -30,12 +30,9 @@ _DRAINED: Final = "DaemonSet"
 """A drain leaves these pods."""
 
 
-def disruption_budget(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def disruption_budget(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each budget that holds up a drain or an eviction."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for budget in snapshot.of_kind("PodDisruptionBudget"):
         if not _allows_nothing(budget):
             continue

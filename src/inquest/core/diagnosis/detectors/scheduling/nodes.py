@@ -306,21 +306,18 @@ PLUGINS: Final = (
 )
 
 
-def node_agents(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def node_agents(snapshot: Snapshot) -> Iterator[Finding]:
     """The service proxy or the network plugin does not run on a node."""
     rows = (
         (PROXIES, "ServiceProxyFailing", "no Service can be reached"),
         (PLUGINS, "NetworkDegraded", "pods get no network"),
     )
     for names, category, effect in rows:
-        yield from one_per_field(_agents(snapshot, names, category, effect))
-
-
-def _agents(snapshot: Snapshot, names: tuple[str, ...], category: str, effect: str) -> Iterator[Finding]:
-    for pod in component_pods(snapshot, names, "k8s-app", "app", "app.kubernetes.io/name"):
-        trouble = broken(snapshot, pod)
-        if trouble is not None and not (trouble.word == NOT_READY and _is_lost(snapshot, node_of(pod))):
-            yield _agent(snapshot, trouble, category, effect)
+        for pod in component_pods(snapshot, names, "k8s-app", "app", "app.kubernetes.io/name"):
+            trouble = broken(snapshot, pod)
+            if trouble is not None and not (trouble.word == NOT_READY and _is_lost(snapshot, node_of(pod))):
+                yield _agent(snapshot, trouble, category, effect)
 
 
 def _is_lost(snapshot: Snapshot, name: str) -> bool:

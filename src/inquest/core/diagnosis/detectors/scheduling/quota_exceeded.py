@@ -9,7 +9,7 @@ it is named where it is used up and somebody calls a Service that does not exist
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,11 +69,13 @@ class QuotaRefusal:
     event: bool
 
 
-def quota_exceeded(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def quota_exceeded(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each quota or limit range that keeps something from being made."""
-    return one_per_field(
-        [*_findings(snapshot), *_service_findings(snapshot), *_claim_findings(snapshot), *_reckoned(snapshot)]
-    )
+    yield from _findings(snapshot)
+    yield from _service_findings(snapshot)
+    yield from _claim_findings(snapshot)
+    yield from _reckoned(snapshot)
 
 
 def _findings(snapshot: Snapshot) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ Whoever scales to zero by itself (KEDA, Knative, a downscaler) says so in annota
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,12 +56,9 @@ class ExpectedPods:
     """How many pods it expects, where it says."""
 
 
-def scaled_to_zero(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def scaled_to_zero(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each workload that is wanted and has been scaled to zero."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for workload in snapshot.of_kind(*KINDS):
         if not _is_zero(workload) or _is_meant(snapshot, workload):
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -151,12 +151,9 @@ class Obstacle:
     text: str
 
 
-def unschedulable(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_container
+def unschedulable(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each workload whose pods wait for a node."""
-    return one_per_container(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for pod in live_pods(snapshot):
         verdict = condition_of(pod.status, "PodScheduled")
         if _is_refused(pod, verdict, snapshot):

@@ -6,7 +6,7 @@ Use at the limit alone is work; it is trouble where probes time out, or where so
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -46,12 +46,10 @@ class Sign:
     citations: tuple[Citation, ...]
 
 
-def cpu_throttled(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_container
+def cpu_throttled(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each container of a workload that its CPU limit slows down."""
-    return one_per_container(_findings(snapshot, own_pods(snapshot)))
-
-
-def _findings(snapshot: Snapshot, own: Collection[ObservedObject]) -> Iterator[Finding]:
+    own = own_pods(snapshot)
     for container in every_container(snapshot):
         limit = parse_quantity(container.limit("cpu"))
         if limit and container.is_running and not is_going(container.pod):

@@ -8,7 +8,7 @@ kill or a clean exit says nothing of its reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -70,12 +70,9 @@ _REFUTED: Final = {
 }
 
 
-def crash_loop(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_container
+def crash_loop(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each container of a workload that does not stay up."""
-    return one_per_container(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for container in every_container(snapshot):
         end = container.ended or container.last_ended
         if end and loops(container, end, snapshot) and not _is_past(snapshot, container):

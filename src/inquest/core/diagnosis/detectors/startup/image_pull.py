@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
@@ -86,12 +86,9 @@ _REFUTED: Final = {
 _SECRETS: Final = re.compile(r"image pull secrets \((?P<names>[^)]{1,253})\)")
 
 
-def image_pull(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_container
+def image_pull(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each container of a workload that waits for its image."""
-    return one_per_container(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for container in every_container(snapshot):
         if container.waiting.get("reason") in REASONS and not is_going(container.pod):
             yield _finding(snapshot, container)

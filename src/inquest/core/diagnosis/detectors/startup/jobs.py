@@ -61,12 +61,9 @@ _EVENTS: Final[Mapping[str, tuple[str, str, float]]] = {
 }
 
 
-def jobs(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_object
+def jobs(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each Job or CronJob that does not do its work."""
-    return one_per_object(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for job in snapshot.of_kind("Job"):
         yield from _job(snapshot, job)
     for pod in snapshot.of_kind("Pod"):

@@ -8,7 +8,7 @@ its own figures creep up to the kill the memory leaks, and a higher limit only b
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
@@ -53,12 +53,10 @@ _UNITS: Final = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _HEAP: Final = re.compile(r"-Xmx(?P<java>\d+[kKmMgG]?)|--max[-_]old[-_]space[-_]size=(?P<node>\d+)")
 
 
-def oom_killed(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_container
+def oom_killed(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each container of a workload that was killed recently, or is down because of it."""
-    return one_per_container(_findings(snapshot, own_pods(snapshot)))
-
-
-def _findings(snapshot: Snapshot, own: Collection[ObservedObject]) -> Iterator[Finding]:
+    own = own_pods(snapshot)
     for container in every_container(snapshot):
         if is_going(container.pod):
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -123,12 +123,9 @@ class ProbeFault:
     """Where it is not the probe's fault."""
 
 
-def probes(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_container
+def probes(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each container whose probe is at fault."""
-    return one_per_container(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for container in every_container(snapshot):
         for failure in _failures(snapshot, container):
             fault = next((fault for rule in _RULES if (fault := rule(snapshot, failure))), None)

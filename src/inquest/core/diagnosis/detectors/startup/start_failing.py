@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -162,12 +162,9 @@ class StartRefusal:
     evidence: str
 
 
-def start_failing(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_container
+def start_failing(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each container that cannot be started."""
-    return one_per_container(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for container in every_container(snapshot):
         refusal = None if is_going(container.pod) else _refusal(snapshot, container)
         if refusal is not None and not is_memory_kill(refusal.message):

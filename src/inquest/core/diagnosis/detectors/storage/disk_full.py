@@ -9,7 +9,7 @@ nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -43,9 +43,12 @@ _NODE: Final = re.compile(
 )
 
 
-def disk_full(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def disk_full(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each volume that is full, and for each workload whose pods are put out."""
-    return one_per_field([*_full(snapshot), *_not_grown(snapshot), *_evicted(snapshot)])
+    yield from _full(snapshot)
+    yield from _not_grown(snapshot)
+    yield from _evicted(snapshot)
 
 
 # --- full volumes -------------------------------------------------------------------------------------------

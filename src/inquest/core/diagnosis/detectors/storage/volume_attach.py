@@ -7,7 +7,7 @@ kubelet's (`driver name … not found in the list of registered CSI drivers`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from inquest.api.refs import TargetRef
@@ -42,12 +42,9 @@ _FAILED: Final = re.compile(
 _REASONS: Final = ("FailedAttachVolume", "FailedMount", "FailedMapVolume")
 
 
-def volume_attach(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def volume_attach(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each volume that a waiting pod cannot have on its node."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for pod in live_pods(snapshot):
         if is_ready(pod):
             continue

@@ -8,7 +8,7 @@ process that may not write below a mount says so in its log.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -110,9 +110,12 @@ FAULTS: Final = (
 )
 
 
-def volume_mount(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def volume_mount(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each volume that a pod cannot use as it wants."""
-    return one_per_field([*_mounts(snapshot), *_sub_paths(snapshot), *_writes(snapshot)])
+    yield from _mounts(snapshot)
+    yield from _sub_paths(snapshot)
+    yield from _writes(snapshot)
 
 
 # --- the kubelet cannot mount it ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ volume controller, `findMatchingVolume`). Waiting for the first consumer is norm
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,12 +51,9 @@ class UnboundReason:
     cause: str = ""
 
 
-def volume_unbound(snapshot: Snapshot) -> Iterable[Finding]:
+@one_per_field
+def volume_unbound(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each claim that is not bound and is waited for."""
-    return one_per_field(_findings(snapshot))
-
-
-def _findings(snapshot: Snapshot) -> Iterator[Finding]:
     for claim in snapshot.of_kind("PersistentVolumeClaim"):
         if not _is_unbound(snapshot, claim):
             continue
