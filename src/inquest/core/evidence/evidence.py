@@ -175,7 +175,8 @@ class Citation:
 class Finding:
     """What a detector concluded, in the words of the verdict."""
 
-    detector: str
+    detector: str = dataclass_field(default="", kw_only=True)
+    """Set by who asked the detector."""
     category: str
     object: TargetRef
     field: str

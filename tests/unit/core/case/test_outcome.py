@@ -610,7 +610,7 @@ def test_conditions(verdict: Conclusion, conditions: str) -> None:
 
 def found(act: bool = True) -> Finding:
     target = TargetRef(kind="Deployment", name="api", namespace="shop")
-    return Finding("d", "OOMKilled", target, "f", "v", "s", 0.9, (Citation("E1", "x"),), act=act)
+    return Finding("OOMKilled", target, "f", "v", "s", 0.9, (Citation("E1", "x"),), act=act)
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_what_matches(objects: list[dict[str, Any]], expected: list[str]) -> Non
 @pytest.mark.parametrize("row", ["M11"])
 def test_a_service_without_endpoints_is_unreachable(row: str) -> None:
     service = TargetRef(api_version="v1", kind="Service", name="api", namespace="shop")
-    finding = Finding("x", "NoReadyEndpoints", service, "spec.selector", "", "nobody", 0.8, (Citation("E1", "api"),))
+    finding = Finding("NoReadyEndpoints", service, "spec.selector", "", "nobody", 0.8, (Citation("E1", "api"),))
 
     (found,) = match_playbooks(SHIPPED, seen(running()), (finding,))
 
@@ -213,7 +213,7 @@ def test_a_neighbour_of_any_kind_is_not_the_targets_own() -> None:
 
 def test_what_bears_the_targets_name_in_another_namespace_is_not_its_own() -> None:
     other = TargetRef(api_version="v1", kind="Pod", name="api", namespace="staging")
-    finding = Finding("x", "OOMKilled", other, "spec", "", "killed", 0.8, (Citation("E1", "api"),))
+    finding = Finding("OOMKilled", other, "spec", "", "killed", 0.8, (Citation("E1", "api"),))
     theirs = book("{finding_regex: '^OOMKilled$', kind_regex: '^Pod$'}", name="A-theirs")
     own = book("{pod_status_regex: Crash}", name="Z-own")
 

@@ -8,6 +8,7 @@ that), and its category stands in `core/diagnosis/categories.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from inquest.core.diagnosis.detectors.findings import Detector
@@ -123,6 +124,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
 
 DETECTOR: Final = "detector"
 """First word of the gap that a failed detector leaves."""
+MAX_SUMMARY: Final = 500
 RANKING: Final = "ranking"
 """The gap that a failed ranking leaves: the findings stand in the order of their confidence then."""
 
@@ -138,7 +140,7 @@ def examine(snapshot: Snapshot, detectors: Iterable[Detector] = DETECTORS) -> tu
     gaps: list[Gap] = []
     for detector in detectors:
         try:
-            found += list(detector(snapshot))
+            found += [_named(detector, finding) for finding in detector(snapshot)]
         except Exception as error:  # what one of them stumbles over must not cost the case
             gaps.append(Gap(f"{DETECTOR} {detector.__name__}", type(error).__name__))
     try:
@@ -147,3 +149,7 @@ def examine(snapshot: Snapshot, detectors: Iterable[Detector] = DETECTORS) -> tu
         gaps.append(Gap(RANKING, type(error).__name__))
         # Nobody knows what has to do with the target: nothing may be blamed.
         return Ranked((), tuple(sorted(found, key=lambda finding: -finding.confidence)[:MAX_OBSERVATIONS])), tuple(gaps)
+
+
+def _named(detector: Detector, finding: Finding) -> Finding:
+    return replace(finding, detector=detector.__name__, summary=finding.summary[:MAX_SUMMARY])

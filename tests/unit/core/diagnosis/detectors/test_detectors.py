@@ -8,7 +8,7 @@ import pytest
 
 from inquest.core.diagnosis.detectors.registry import DETECTORS, detect, examine
 from inquest.core.diagnosis.detectors.scheduling.unschedulable import obstacles
-from inquest.core.evidence.evidence import Finding, Gap
+from inquest.core.evidence.evidence import Citation, Finding, Gap
 from inquest.core.evidence.snapshot import Snapshot
 from tests.unit.core.diagnosis.detectors.support import assert_grounded, assert_says, cases, snapshot_of
 
@@ -34,7 +34,6 @@ def assert_found(name: str, case: dict[str, Any]) -> None:
 
     assert len(found) == len(case["expected"])
     for expected, finding in zip(case["expected"], found, strict=True):
-        assert finding.detector == name
         assert_says(expected, finding)
         assert_grounded(snapshot, finding)
 
@@ -50,6 +49,16 @@ def test_every_detector_has_true_and_false_cases() -> None:
     for name in NAMES:
         counts = {bool(case["expected"]) for case in cases(name).values()}
         assert counts == {True, False}, name
+
+
+def test_a_finding_bears_the_name_of_its_detector_and_a_summary_that_the_status_takes() -> None:
+    def wordy(snapshot: Snapshot) -> list[Finding]:
+        return [Finding("OOMKilled", snapshot.target, "spec", "", "é" * 501, 0.9, (Citation("E1", "x"),))]
+
+    ranked, gaps = examine(snapshot_of(cases("ranking")["a healthy workload"]), (wordy,))
+
+    assert not gaps
+    assert [(one.detector, one.summary) for one in ranked.findings] == [("wordy", "é" * 500)]
 
 
 def test_a_memory_kill_explains_its_crash_loop() -> None:

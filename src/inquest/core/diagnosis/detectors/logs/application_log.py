@@ -20,7 +20,6 @@ from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
 from inquest.core.evidence.evidence import Finding
 from inquest.core.evidence.snapshot import LogTail, Snapshot, TextSeen
 
-NAME: Final = "application_log"
 INIT_PATIENCE: Final = timedelta(minutes=2)
 """An init container that runs longer waits for something."""
 UNREADY_PATIENCE: Final = timedelta(seconds=60)
@@ -80,7 +79,6 @@ def _finding(snapshot: Snapshot, container: Container, found: LogCause, loss: fl
     ref = workload_of(snapshot, container.pod)
     facts = {**rollout_facts(snapshot, ref), "container": container.name, "pod": container.pod.name, **found.facts}
     return Finding(
-        detector=NAME,
         category=found.category,
         object=found.object,
         field=found.field,
@@ -114,12 +112,11 @@ def _waiting(snapshot: Snapshot, container: Container, log: LogTail | None) -> F
         "lastLine": limited(line),
     }
     return Finding(
-        detector=NAME,
         category="InitContainerFailing",
         object=ref,
         field="log" if line else "process",
         value=limited(line),
-        summary=f"{ref.display}: init container {container.name} runs{since} and does not end{said}"[:500],
+        summary=f"{ref.display}: init container {container.name} runs{since} and does not end{said}",
         confidence=_WAITING,
         citations=(
             *cited(snapshot, container.pod.evidence, f'"name":"{container.name}"'),

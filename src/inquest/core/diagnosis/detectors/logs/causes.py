@@ -178,11 +178,9 @@ def _grounded(view: LogView, said: LogFinding, found: LogCause) -> LogCause:
 def summary_of(found: LogCause, doing: str) -> str:
     """One sentence that names the object, whoever the words are about; `doing` says what the container does."""
     if found.object.display in found.says.partition(": ")[0]:
-        return found.says[:500]
+        return found.says
     own = found.object.name in doing
-    return (
-        f"{doing}: {found.says}"[:500] if own else f"{found.object.display} {found.field}: {doing}: {found.says}"[:500]
-    )
+    return f"{doing}: {found.says}" if own else f"{found.object.display} {found.field}: {doing}: {found.says}"
 
 
 # --- references that stay as they are written -------------------------------------------------------------------

@@ -49,8 +49,6 @@ from inquest.core.diagnosis.detectors.workloads import (
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
-NAME: Final = "address_misconfigured"
-
 
 @one_per_field
 def address_misconfigured(snapshot: Snapshot) -> Iterator[Finding]:
@@ -106,13 +104,12 @@ def _missing_service(
         return None
     caller, proof = address.caller_ref, proof_of_absence(snapshot, "Service", *place)
     return Finding(
-        detector=NAME,
         category="NoReadyEndpoints",
         object=ref,
         field="metadata.name",
         value="",
         summary=f"{ref.display}: none exists in {place[1]} (metadata.name), though {behind.ref.display} "
-        f"is there to serve and {caller.display} calls it ({address.shown})"[:500],
+        f"is there to serve and {caller.display} calls it ({address.shown})",
         confidence=0.88 if line else 0.8,
         citations=(
             *_own_words(snapshot, address),
@@ -167,13 +164,12 @@ def _name_finding(
     ref, caller = address.holder.ref, address.caller_ref
     hint = f"; there is {meant.name} in {meant.namespace}" if meant else ""
     return Finding(
-        detector=NAME,
         category="AddressMisconfigured",
         object=ref,
         field=address.field,
         value=limited(address.text),
         summary=f"{ref.display}: {caller.display} is told to call {address.shown} ({address.field}), and the namespace "
-        f"{place[1]} has no Service {place[0]}{hint}"[:500],
+        f"{place[1]} has no Service {place[0]}{hint}",
         confidence=confidence,
         citations=(
             *_own_words(snapshot, address),
@@ -242,14 +238,13 @@ def _behind_headless(snapshot: Snapshot, service: ObservedObject, address: Named
         return None
     ref = service.ref
     return Finding(
-        detector=NAME,
         category="PortMismatch",
         object=ref,
         field=port_path(service, found, "port"),
         value=limited(address.port),
         summary=f"{ref.display}: it is headless, so its port {address.port} is not translated to {target}, and its "
         f"pods listen on {', '.join(map(str, sorted(map(str, own))))}; {address.caller_ref.display} calls "
-        f"{address.shown}"[:500],
+        f"{address.shown}",
         confidence=0.82,
         citations=(*cite(snapshot, service, quoted("clusterIP", "None")), *_own_words(snapshot, address)),
         explains=(f"{ref.display}: connections to port {address.port} are refused",),
@@ -280,13 +275,12 @@ def _port_finding(
     line = complaint(snapshot, caller, (address.host, *service_names(service)))
     ports = ", ".join(map(str, offered))
     return Finding(
-        detector=NAME,
         category="AddressMisconfigured",
         object=ref,
         field=field,
         value=limited(address.text if field == address.field else address.port),
         summary=f"{ref.display}: {caller.display} is told to call {address.shown} ({field}), and "
-        f"Service/{service.name} offers {ports} only"[:500],
+        f"Service/{service.name} offers {ports} only",
         confidence=0.93 if line or rightly else 0.85,
         citations=(
             *_own_words(snapshot, address),
@@ -310,13 +304,12 @@ def _service_finding(
     name = first.get("name")
     field = f"spec.ports[name={name}].port" if name else "spec.ports[0].port"
     return Finding(
-        detector=NAME,
         category="PortMismatch",
         object=ref,
         field=field,
         value=limited(offered[0]),
         summary=f"{ref.display}: it offers {', '.join(map(str, offered))} ({field}), and whoever calls it "
-        f"({callers} workloads) asks for {address.port}"[:500],
+        f"({callers} workloads) asks for {address.port}",
         confidence=0.88,
         citations=(*cite(snapshot, service, quoted("port", offered[0])), *_own_words(snapshot, address)),
         explains=(f"{ref.display}: connections to port {address.port} time out",),
@@ -361,12 +354,11 @@ def _external(
 ) -> Finding:
     ref = service.ref
     return Finding(
-        detector=NAME,
         category="AddressMisconfigured",
         object=ref,
         field="spec.externalName",
         value=name[:MAX_VALUE],
-        summary=f"{ref.display}: it stands for {name} (spec.externalName), and {why}"[:500],
+        summary=f"{ref.display}: it stands for {name} (spec.externalName), and {why}",
         confidence=confidence,
         citations=(
             *cite(snapshot, service, quoted("externalName", name)),
@@ -409,12 +401,11 @@ def _governed(snapshot: Snapshot, found: ObservedObject, name: str, address: Nam
     ref: TargetRef = found.ref
     why = f"its pods are called under {wanted}" if service is not None else "there is no such Service"
     yield Finding(
-        detector=NAME,
         category="AddressMisconfigured",
         object=ref,
         field="spec.serviceName",
         value=limited(name),
-        summary=f"{ref.display}: spec.serviceName is {name}, and {why}, so that {address.host} has no address"[:500],
+        summary=f"{ref.display}: spec.serviceName is {name}, and {why}, so that {address.host} has no address",
         confidence=0.85,
         citations=(*cite(snapshot, found, quoted("serviceName", name)), *_own_words(snapshot, address)),
         explains=(f"{address.caller_ref.display}: {address.host} does not resolve",),

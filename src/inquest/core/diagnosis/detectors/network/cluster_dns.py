@@ -90,7 +90,6 @@ def _crashing(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _of_config(snapshot: Snapshot, config: ObservedObject, trouble: BrokenComponent) -> Finding:
     return platform_finding(
-        "cluster_dns",
         "ClusterDNSFailing",
         config.ref,
         COREFILE,
@@ -119,7 +118,6 @@ def _of_pods(snapshot: Snapshot, trouble: BrokenComponent, count: int) -> Findin
     said = trouble.line or trouble.word
     more = f": {trouble.line}" if trouble.line else ""
     return platform_finding(
-        "cluster_dns",
         "ClusterDNSFailing",
         owner_of(snapshot, trouble.pod),
         "log" if trouble.line else "process",
@@ -138,7 +136,6 @@ def _switched_off(snapshot: Snapshot) -> Iterator[Finding]:
         is_dns = seen.namespace == SYSTEM and (seen.name in NAMES or seen.labels.get("k8s-app") in VALUES)
         if is_dns and wanted_replicas(seen) == 0:
             yield platform_finding(
-                "cluster_dns",
                 "ClusterDNSFailing",
                 seen.ref,
                 "spec.replicas",
@@ -164,7 +161,6 @@ def _serviceless(snapshot: Snapshot) -> Iterator[Finding]:
     selector = service.spec.get("selector") or {}
     if selector and not any(all(pod.labels.get(k) == v for k, v in selector.items()) for pod in pods):
         yield platform_finding(
-            "cluster_dns",
             "ClusterDNSFailing",
             service.ref,
             "spec.selector",
@@ -196,7 +192,6 @@ def _misled(snapshot: Snapshot) -> Iterator[Finding]:
     if not (names or found is None) or not _says_no_name(snapshot):
         return
     yield platform_finding(
-        "cluster_dns",
         "ClusterDNSFailing",
         config.ref,
         COREFILE,
@@ -227,7 +222,6 @@ def _denying(snapshot: Snapshot) -> Iterator[Finding]:
         return
     first = match[0].strip().splitlines()[0].strip()
     yield platform_finding(
-        "cluster_dns",
         "ClusterDNSFailing",
         config.ref,
         COREFILE,
@@ -277,7 +271,6 @@ def _upstream(snapshot: Snapshot, config: ObservedObject, log: LogTail, hits: li
     server, line = hits[-1]
     own = next((each.strip() for each in _corefile(config).splitlines() if server in each), "")
     return platform_finding(
-        "cluster_dns",
         "ClusterDNSFailing",
         config.ref,
         COREFILE,

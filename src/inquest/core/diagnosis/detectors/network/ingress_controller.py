@@ -17,7 +17,6 @@ from inquest.core.diagnosis.detectors.workloads import workload_of
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
-NAME: Final = "ingress_controller"
 OFTEN: Final = 3
 """Connections without the header: one is a port scan."""
 _REFUSED: Final = re.compile(
@@ -69,12 +68,11 @@ def _finding(
     ref: TargetRef, field: str, value: str, why: str, confidence: float, citations: tuple[Citation, ...]
 ) -> Finding:
     return Finding(
-        detector=NAME,
         category="ConfigReloadFailing",
         object=ref,
         field=field,
         value=limited(value.strip()),
-        summary=f"{ref.display}: {why}"[:500],
+        summary=f"{ref.display}: {why}",
         confidence=confidence,
         citations=citations,
         explains=("changes of Ingresses of this class have no effect",),
@@ -98,13 +96,12 @@ def _no_header(snapshot: Snapshot, pod: ObservedObject, log: LogTail) -> Iterato
     ref = asking.ref if asking else workload_of(snapshot, pod)
     quotes = cite(snapshot, seen, quoted("use-proxy-protocol", "true") if asking else "", named_quote(seen))
     yield Finding(
-        detector=NAME,
         category="ProtocolMismatch",
         object=ref,
         field=field,
         value=limited(value),
         summary=f"{ref.display}: the controller waits for a PROXY header that what stands before it does not send, "
-        f"and refuses every connection: {headless[-1].strip()}"[:500],
+        f"and refuses every connection: {headless[-1].strip()}",
         confidence=0.9 if asking else 0.75,
         citations=(*quotes, *told),
         explains=("requests to Ingresses of this class fail",),

@@ -24,7 +24,6 @@ from inquest.core.diagnosis.detectors.workloads import age_seconds, listed, proo
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "ingress_misconfigured"
 GRACE_SECONDS: Final = 60.0
 """A controller may take that long to take up a new route."""
 CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
@@ -58,12 +57,11 @@ def ingress_misconfigured(snapshot: Snapshot) -> Iterator[Finding]:
 def _finding(snapshot: Snapshot, route: ObservedObject, fault: RouteFault) -> Finding:
     ref = route.ref
     return Finding(
-        detector=NAME,
         category="IngressMisconfigured",
         object=ref,
         field=fault.field,
         value=limited(fault.value),
-        summary=f"{ref.display}: {fault.field} is {fault.value or 'not set'}, and {fault.why}"[:500],
+        summary=f"{ref.display}: {fault.field} is {fault.value or 'not set'}, and {fault.why}",
         confidence=fault.confidence,
         citations=(*cite(snapshot, route, _quote_of(fault), named_quote(route)), *fault.citations),
         explains=(f"{ref.display}: requests fail",),

@@ -17,7 +17,6 @@ from inquest.core.diagnosis.health import lacks_address
 from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "load_balancer"
 _REFUSED: Final = ("SyncLoadBalancerFailed", "CreatingLoadBalancerFailed", "AllocationFailed", "LoadBalancerFailed")
 _FIELDS: Final = (
     ("quota", "spec.type"),
@@ -59,7 +58,6 @@ def _finding(
     wanted = str(service.spec.get("loadBalancerClass") or "")
     value = wanted if field == "spec.loadBalancerClass" else "LoadBalancer" if field == "spec.type" else ""
     return Finding(
-        detector=NAME,
         category="IngressMisconfigured",
         object=ref,
         field=field,

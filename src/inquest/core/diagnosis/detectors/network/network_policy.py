@@ -63,7 +63,6 @@ from inquest.core.diagnosis.detectors.workloads import (
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
-NAME: Final = "network_policy"
 DNS_PORT: Final = 53
 _DNS: Final = Peer("kube-system", {"k8s-app": "kube-dns"})
 _OUTSIDE: Final = Peer("", None)
@@ -331,7 +330,6 @@ def _finding(snapshot: Snapshot, call: Call, blame: PolicyBlame, confidence: flo
     word = call.direction.lower()
     shown = f"{blame.field} = {blame.value}" if blame.value else blame.field
     return Finding(
-        detector=NAME,
         category="NetworkPolicyBlocking",
         object=ref,
         field=blame.field,
@@ -416,13 +414,12 @@ def _closed(
     policy = max(policies, key=lambda each: (not rules(each, INGRESS), _born(each), each.name))
     ref, owner = policy.ref, workload.ref
     return Finding(
-        detector=NAME,
         category="NetworkPolicyBlocking",
         object=ref,
         field=path_of(INGRESS),
         value="" if rules(policy, INGRESS) else "[]",
         summary=f"{ref.display}: it isolates {owner.display}, which has a Service, and its ingress rules "
-        f"({path_of(INGRESS)}) let {who} in"[:500],
+        f"({path_of(INGRESS)}) let {who} in",
         confidence=confidence,
         citations=cite(snapshot, policy, *_policy_quotes(policy), named_quote(policy)),
         explains=(f"{owner.display}: nothing reaches it",),

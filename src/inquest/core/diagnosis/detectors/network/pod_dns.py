@@ -27,7 +27,6 @@ from inquest.core.diagnosis.detectors.workloads import is_short, listed, pod_spe
 from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
-NAME: Final = "pod_dns"
 CLUSTER_SEARCH: Final = "svc.cluster.local"
 MIN_NDOTS: Final = 2
 """Below it, `service.namespace` is asked as it is and not searched for first."""
@@ -119,12 +118,11 @@ def _finding(
     field, back = pod_field(ref, setting.field), way_back(snapshot, ref)
     quotes = (quoted("dnsPolicy", setting.value), f'"{setting.value.split(",")[0]}"' if setting.value else "")
     return Finding(
-        detector=NAME,
         category="DNSFailing",
         object=ref,
         field=field,
         value=limited(setting.value),
-        summary=f"{ref.display}: {field} is {setting.value or 'not set'}: {setting.why}"[:500],
+        summary=f"{ref.display}: {field} is {setting.value or 'not set'}: {setting.why}",
         confidence=round(setting.confidence + (0.05 if line else 0.0), 2),
         citations=(
             *cite(snapshot, workload, *quotes, named_quote(workload)),

@@ -20,7 +20,6 @@ from inquest.core.diagnosis.health import UNREADY_GRACE
 from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "service_endpoints"
 CONFIDENCE: Final = 0.4
 """Below whatever says why the pods are not ready."""
 BY_HAND: Final = 0.7
@@ -51,12 +50,11 @@ def _unready(snapshot: Snapshot, service: ObservedObject, pods: list[ObservedObj
     ref, owner = service.ref, workload_of(snapshot, pods[0])
     chosen = ",".join(f"{key}={value}" for key, value in selector_of(service).items())
     return Finding(
-        detector=NAME,
         category="NoReadyEndpoints",
         object=ref,
         field="spec.selector",
         value=limited(chosen),
-        summary=f"{ref.display}: none of the {len(pods)} pods it selects ({chosen}, {owner.display}) is ready"[:500],
+        summary=f"{ref.display}: none of the {len(pods)} pods it selects ({chosen}, {owner.display}) is ready",
         confidence=CONFIDENCE,
         citations=(*cite(snapshot, service), *cite(snapshot, pods[0])),
         explains=(f"{ref.display}: no ready endpoint",),
@@ -76,7 +74,6 @@ def _is_called_in_vain(snapshot: Snapshot, service: ObservedObject) -> bool:
 def _without_selector(snapshot: Snapshot, service: ObservedObject) -> Finding:
     ref = service.ref
     return Finding(
-        detector=NAME,
         category="NoReadyEndpoints",
         object=ref,
         field="spec.selector",

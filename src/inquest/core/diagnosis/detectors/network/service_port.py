@@ -29,7 +29,6 @@ from inquest.core.diagnosis.detectors.workloads import container_specs, is_ready
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
-NAME: Final = "service_port"
 _LISTENS: Final = re.compile(
     r"\b(?:listen\w*|serving|start(?:ed|ing)|running|bound)\b[^\n]{0,60}?\b(?:on|at|to|port)\b[^\n]{0,40}?"
     r"(?:port[ =:]{1,3}|port\(s\): |:| )(?P<port>\d{2,5})\b",
@@ -224,12 +223,11 @@ def _mismatch(
     ref = service.ref
     field = port_path(service, port, "targetPort")
     return Finding(
-        detector=NAME,
         category="PortMismatch",
         object=ref,
         field=field,
         value=limited(target),
-        summary=f"{ref.display}: its port {port.get('port')} leads to {field} = {target}, and {why}"[:500],
+        summary=f"{ref.display}: its port {port.get('port')} leads to {field} = {target}, and {why}",
         confidence=confidence,
         citations=(*_quotes(snapshot, service, port, ports), *cite_line(snapshot, ports.line)),
         explains=(f"{ref.display}: connections to port {port.get('port')} are refused",),
@@ -254,13 +252,12 @@ def _other_protocol(
     field = port_path(service, port, "protocol")
     own = ", ".join(sorted(each for at, each in ports.declared if at == number))
     return Finding(
-        detector=NAME,
         category="ProtocolMismatch",
         object=ref,
         field=field,
         value=protocol,
         summary=f"{ref.display}: its port {port.get('port')} is {protocol} ({field}), and port {number} of its pods is "
-        f"{own}"[:500],
+        f"{own}",
         confidence=0.92,
         citations=(
             *cite(snapshot, service, quoted("protocol", protocol)),

@@ -36,7 +36,6 @@ from inquest.core.diagnosis.detectors.workloads import (
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "service_selector"
 _APP_KEYS: Final = frozenset(
     {"app", "name", "k8s-app", "app.kubernetes.io/name", "app.kubernetes.io/instance", "component"}
 )
@@ -184,13 +183,12 @@ def _missed(snapshot: Snapshot, service: ObservedObject, best: Candidate) -> Fin
     has = ",".join(f"{key}={labels[key]}" for key in best.unmet if key in labels) or _shown(labels)
     sure = best.score >= 5
     return Finding(
-        detector=NAME,
         category="SelectorMismatch",
         object=ref,
         field="spec.selector",
         value=limited(value),
         summary=f"{ref.display}: its selector asks for {value} (spec.selector), and no pod has that; the pods of "
-        f"{workload.display} have {has}"[:500],
+        f"{workload.display} have {has}",
         confidence=0.93 if sure else 0.8,
         citations=(
             *cite(snapshot, service, quoted("selector", service.spec.get("selector")), named_quote(service)),
@@ -222,13 +220,12 @@ def _relabelled(snapshot: Snapshot, service: ObservedObject, best: Candidate) ->
     wanted = ",".join(f"{key}={value}" for key, value in best.unmet.items())
     value = ",".join(f"{key}={labels[key]}" for key in best.unmet if key in labels)
     return Finding(
-        detector=NAME,
         category="SelectorMismatch",
         object=ref,
         field="spec.template.metadata.labels",
         value=limited(value),
         summary=f"{ref.display}: its last rollout took the label {wanted} from its pods "
-        f"(spec.template.metadata.labels has {value or 'none'}), by which Service/{service.name} finds them"[:500],
+        f"(spec.template.metadata.labels has {value or 'none'}), by which Service/{service.name} finds them",
         confidence=0.9,
         citations=(
             *cite(snapshot, best.workload, *(quoted(key, labels[key]) for key in best.unmet if key in labels)),
@@ -300,12 +297,11 @@ def _taking(
     ref, value = service.ref, _shown(selector_of(service))
     selector = quoted("selector", service.spec.get("selector"))
     return Finding(
-        detector=NAME,
         category="SelectorMismatch",
         object=ref,
         field="spec.selector",
         value=limited(value),
-        summary=f"{ref.display}: its selector {value} (spec.selector) {said}"[:500],
+        summary=f"{ref.display}: its selector {value} (spec.selector) {said}",
         confidence=confidence,
         citations=(*cite(snapshot, service, selector, named_quote(service)), *more),
         explains=(f"{ref.display}: {explains}",),

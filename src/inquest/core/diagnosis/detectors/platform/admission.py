@@ -73,7 +73,6 @@ def service_account_missing(snapshot: Snapshot) -> Iterator[Finding]:
         seen = snapshot.find(owner)
         absent = proof_of_absence(snapshot, "ServiceAccount", name, match["space"])
         yield platform_finding(
-            "service_account_missing",
             "ServiceAccountMissing",
             owner,
             pod_field(owner, "serviceAccountName"),
@@ -113,7 +112,6 @@ def _denied(snapshot: Snapshot, refusal: QuotaRefusal, match: re.Match[str], who
     seen = snapshot.find(owner)
     security = "level" in match.groupdict()
     return platform_finding(
-        "admission_rejected",
         "AdmissionRejected",
         owner,
         _field(owner, seen, what),
@@ -133,7 +131,6 @@ def _classless(snapshot: Snapshot, refusal: QuotaRefusal, match: re.Match[str]) 
     field, name = ("priorityClassName", match["name"]) if match["name"] else ("runtimeClassName", match["runtime"])
     owner = refusal.owner
     return platform_finding(
-        "admission_rejected",
         "AdmissionRejected",
         owner,
         pod_field(owner, field),
@@ -233,7 +230,6 @@ def _unanswered(snapshot: Snapshot, refusal: QuotaRefusal, match: re.Match[str])
     field = f"webhooks[name={name}].clientConfig.{'caBundle' if _is_tls(why) else 'service'}"
     place = f"{service.name}.{service.namespace}" if service else ""
     yield platform_finding(
-        "webhook_failing",
         "WebhookFailing",
         ref,
         field if configuration else "process",

@@ -19,7 +19,6 @@ from inquest.core.diagnosis.health import UNREADY_GRACE
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "certificate_expired"
 MAX_HOSTS: Final = 5
 
 
@@ -46,7 +45,6 @@ def _finding(snapshot: Snapshot, seen: ObservedObject, ready: Json, over: str) -
         f"the certificate for {', '.join(hosts[:3]) or seen.name} ran out at {over}" if over else "it was never issued"
     )
     return platform_finding(
-        NAME,
         "CertificateExpired",
         seen.ref,
         "status.notAfter" if over else condition_field("Ready"),

@@ -85,7 +85,6 @@ def _component(snapshot: Snapshot, trouble: BrokenComponent) -> Finding:
     more = f": {trouble.line}" if trouble.line else ""
     field = "log" if trouble.line else "process"
     return platform_finding(
-        "control_plane",
         "ControlPlaneFailing",
         owner_of(snapshot, pod),
         field,
@@ -116,7 +115,6 @@ def scheduler_silent(snapshot: Snapshot) -> Iterable[Finding]:
     ref = lease.ref if lease else _external("kube-scheduler")
     names = ", ".join(pod.name for pod in waiting[:3])
     yield platform_finding(
-        "scheduler_silent",
         "ControlPlaneFailing",
         ref,
         "spec.renewTime" if lease else "process",
@@ -206,7 +204,6 @@ def controllers_silent(snapshot: Snapshot) -> Iterable[Finding]:
     observed = first.status.get("observedGeneration")
     ref = lease.ref if lease else _external("kube-controller-manager")
     yield platform_finding(
-        "controllers_silent",
         "ControlPlaneFailing",
         ref,
         "spec.renewTime" if lease else "process",
@@ -263,7 +260,6 @@ def store_slow(snapshot: Snapshot) -> Iterable[Finding]:
             hits = [line for line in lines if _SLOW.search(line)]
             if len(hits) >= MIN_SLOW:
                 yield platform_finding(
-                    "store_slow",
                     "ControlPlaneFailing",
                     pod.ref,
                     "log",
@@ -286,7 +282,6 @@ def store_failing(snapshot: Snapshot) -> Iterable[Finding]:
     words, said, about = told[0]
     proof = about or (pods[0] if pods else None)
     yield platform_finding(
-        "store_failing",
         "ControlPlaneFailing",
         pods[0].ref if pods else _external("etcd"),
         "log" if any(said[0].id == log.evidence for log in snapshot.logs) else "process",

@@ -21,7 +21,6 @@ from inquest.core.diagnosis.detectors.workloads import node_of
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "finalizer_stuck"
 PATIENCE: Final = timedelta(minutes=5)
 """How long a deletion may take before somebody should look; a pod's grace period comes before it."""
 SOON: Final = timedelta(minutes=1)
@@ -93,7 +92,6 @@ def _object(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     if users:
         why = f"it is still in use by {', '.join(users[:3])}, which its finalizer {held[0]} waits for"
     yield platform_finding(
-        NAME,
         "FinalizerStuck",
         seen.ref,
         "metadata.finalizers",
@@ -131,7 +129,6 @@ def _namespace(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     message = str(found.get("message") or "")
     held = _LEFT.search(message)
     yield platform_finding(
-        NAME,
         "FinalizerStuck",
         seen.ref,
         condition_field(str(found.get("type"))),
@@ -158,7 +155,6 @@ def _undiscovered(snapshot: Snapshot, seen: ObservedObject, found: Json) -> Find
     available = condition_of(service.status, "Available") if service else {}
     why = str(available.get("message") or message)
     return platform_finding(
-        NAME,
         "FinalizerStuck",
         about.ref,
         condition_field("Available" if service else "NamespaceDeletionDiscoveryFailure"),
@@ -195,7 +191,6 @@ def _pod(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
         return
     node = node_of(seen)
     yield platform_finding(
-        NAME,
         "FinalizerStuck",
         seen.ref,
         "metadata.deletionTimestamp",

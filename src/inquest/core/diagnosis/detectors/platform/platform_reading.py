@@ -25,7 +25,6 @@ _FATAL: Final = ("fatal", "panic", "error", "failed", "cannot", "can't", "unknow
 
 
 def platform_finding(
-    detector: str,
     category: str,
     ref: TargetRef,
     field: str,
@@ -45,7 +44,6 @@ def platform_finding(
     said = f" ({field})" if told else f" ({field} = {limited(value)})"
     said = "" if told and "." not in field else said
     return Finding(
-        detector=detector,
         category=category,
         object=ref,
         field=field,

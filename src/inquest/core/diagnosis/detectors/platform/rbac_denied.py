@@ -18,7 +18,6 @@ from inquest.core.diagnosis.detectors.workloads import is_ready, is_short, liste
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "rbac_denied"
 MAX_LINES: Final = 200
 MAX_LINE: Final = 1000
 _DENIED: Final = re.compile(
@@ -89,7 +88,6 @@ def _finding(snapshot: Snapshot, denial: Denial) -> Finding:
     suffers = _suffers(snapshot, denial.pod)
     proof = cite(snapshot, blame.seen, quoted(blame.field.rpartition(".")[2], blame.value))
     return platform_finding(
-        NAME,
         "RBACDenied",
         blame.ref,
         blame.field,

@@ -20,7 +20,6 @@ from inquest.core.diagnosis.detectors.workloads import age_seconds, is_ready, re
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "bad_revision"
 GRACE_SECONDS: Final = 60.0
 """A rollout that is on its way is none of this."""
 SERVED: Final = timedelta(minutes=10)
@@ -107,13 +106,12 @@ def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
     serving = ready_replicas(rollout.before)
     still = f"; revision {rollout.previous} still serves with {serving} pods" if serving else ""
     return Finding(
-        detector=NAME,
         category="BadRevision",
         object=ref,
         field=main.path,
         value=limited(main.after),
         summary=f"{ref.display}: since revision {rollout.number} its new pods are {', '.join(words)}; it changed "
-        f"{main.path} from {main.before or 'nothing'} to {main.after or 'nothing'}{still}"[:500],
+        f"{main.path} from {main.before or 'nothing'} to {main.after or 'nothing'}{still}",
         confidence=0.75 if serving else 0.65,
         citations=_citations(snapshot, rollout, main),
         explains=tuple(f"Pod/{each.name}: {status_word(each.object)}" for each in rollout.failing[:5]),

@@ -18,7 +18,6 @@ from inquest.core.diagnosis.detectors.workloads import listed
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "gitops_sync_failing"
 GRACE: Final = timedelta(minutes=2)
 FLUX: Final = ("Kustomization", "HelmRelease")
 SOURCES: Final = ("GitRepository", "OCIRepository", "HelmRepository", "HelmChart", "Bucket")
@@ -57,7 +56,6 @@ def _failed(snapshot: Snapshot, seen: ObservedObject, state: Json) -> Finding:
     message = str(state.get("message") or "")
     field = "status.operationState.message" if message else "status.operationState.phase"
     return platform_finding(
-        NAME,
         "GitOpsSyncFailing",
         seen.ref,
         field,
@@ -78,7 +76,6 @@ def _consequences(seen: ObservedObject) -> list[str]:
 
 def _finding(snapshot: Snapshot, seen: ObservedObject, field: str, message: str, found: Json) -> Finding:
     return platform_finding(
-        NAME,
         "GitOpsSyncFailing",
         seen.ref,
         field,

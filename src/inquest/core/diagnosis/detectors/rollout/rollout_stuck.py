@@ -29,7 +29,6 @@ from inquest.core.diagnosis.health import UNREADY_GRACE
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "rollout_stuck"
 SYMPTOM: Final = 0.45
 """Below whatever says why the new pods do not run."""
 STUCK_SECONDS: Final = 120.0
@@ -62,12 +61,11 @@ def _said(
 ) -> Finding:
     ref = workload.ref
     return Finding(
-        detector=NAME,
         category="RolloutStuck",
         object=ref,
         field=field,
         value=limited(value),
-        summary=f"{ref.display}: {why} ({field} = {value or 'not set'})"[:500],
+        summary=f"{ref.display}: {why} ({field} = {value or 'not set'})",
         confidence=confidence,
         citations=citations,
         explains=explains,

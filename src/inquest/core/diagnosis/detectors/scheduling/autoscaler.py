@@ -20,7 +20,6 @@ from inquest.core.diagnosis.detectors.workloads import container_specs, listed, 
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "autoscaler"
 TOLERANCE: Final = 1.1
 """The controller leaves a ratio within a tenth of the target alone."""
 _REQUEST: Final = re.compile(
@@ -63,12 +62,11 @@ def _finding(snapshot: Snapshot, scaler: ObservedObject, fault: AutoscalerFault)
     ref = scaler.ref
     target = scaler.spec.get("scaleTargetRef") or {}
     return Finding(
-        detector=NAME,
         category="HPAMisconfigured",
         object=ref,
         field=fault.field,
         value=limited(fault.value),
-        summary=f"{ref.display}: {fault.field} is {fault.value or 'not set'}: {fault.why}"[:500],
+        summary=f"{ref.display}: {fault.field} is {fault.value or 'not set'}: {fault.why}",
         confidence=fault.confidence,
         citations=(*cite(snapshot, scaler), *fault.citations),
         explains=(f"{ref.display}: does not scale",),
@@ -125,13 +123,12 @@ def _metrics_server(snapshot: Snapshot, scaler: ObservedObject) -> Finding | Non
         field, value, category, quote = "spec.replicas", "0", "ScaledToZero", quoted("replicas", 0)
     blamed, own = found.ref, scaler.ref
     return Finding(
-        detector=NAME,
         category=category,
         object=blamed,
         field=field,
         value=value,
         summary=f"{blamed.display}: {field} is {value}, so that nothing answers behind {api.name} "
-        f"({available.get('message') or available.get('reason')}), and {own.display} cannot read its metrics"[:500],
+        f"({available.get('message') or available.get('reason')}), and {own.display} cannot read its metrics",
         confidence=0.88,
         citations=(
             *cite(snapshot, found, quote),

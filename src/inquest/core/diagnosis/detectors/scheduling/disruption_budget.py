@@ -21,7 +21,6 @@ from inquest.core.diagnosis.detectors.workloads import is_target, live_pods, nod
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "disruption_budget"
 _WAITS: Final = re.compile(
     r"violate the pod's disruption budget|disruption budget [\w./-]{1,253} needs|Cannot evict pod"
     r"|more than one PodDisruptionBudget"
@@ -121,13 +120,12 @@ def _finding(
     word = "maxUnavailable" if spec.get("maxUnavailable") is not None else "minAvailable"
     value = spec.get(word)
     return Finding(
-        detector=NAME,
         category="PDBBlocking",
         object=ref,
         field=f"spec.{word}",
         value=limited(value),
         summary=f"{ref.display}: spec.{word} = {value} lets none of the {len(pods)} pods of "
-        f"{owner.display} go, and {why}"[:500],
+        f"{owner.display} go, and {why}",
         confidence=confidence,
         citations=(
             *cite(snapshot, budget, quoted(word, value), quoted("disruptionsAllowed", 0)),
@@ -173,13 +171,12 @@ def _doubled(
     others = [each.ref.display for each in sharing if each is not widest]
     quotes = (quoted("selector", each.spec.get("selector")) for each in sharing)
     return Finding(
-        detector=NAME,
         category="PDBBlocking",
         object=ref,
         field="spec.selector",
         value=limited(quoted("selector", widest.spec.get("selector")).removeprefix('"selector":')),
         summary=f"{ref.display} and {', '.join(others)} select the same {len(pods)} pods of {owner.display}, and the "
-        f"API server evicts no pod with more than one budget: {why}"[:500],
+        f"API server evicts no pod with more than one budget: {why}",
         confidence=confidence,
         citations=(
             *(each for budget, quote in zip(sharing, quotes, strict=True) for each in cite(snapshot, budget, quote)),

@@ -104,7 +104,6 @@ def _not_ready(snapshot: Snapshot, node: ObservedObject, ready: Json) -> Finding
     if category == "NodeNotReady" and (status == "Unknown" or quiet):
         words = f"its kubelet stopped reporting{f', its lease is {_minutes(quiet)} old' if quiet else ''}"
     return platform_finding(
-        "node_not_ready",
         category,
         node.ref,
         condition_field("Ready"),
@@ -178,7 +177,6 @@ def _is_old(snapshot: Snapshot, found: Json) -> bool:
 def _ailing(snapshot: Snapshot, node: ObservedObject, ailment: Ailment, found: Json) -> Finding:
     evicted = [event for event in events_of(snapshot, "Evicted") if _low(ailment.type) in message_of(event)]
     return platform_finding(
-        "node_ailing",
         ailment.category,
         node.ref,
         condition_field(ailment.type),
@@ -219,7 +217,6 @@ def node_clock(snapshot: Snapshot) -> Iterable[Finding]:
         node = ref_to("Node", lease.name, None)
         if ahead >= AHEAD and node is not None:
             yield platform_finding(
-                "node_clock",
                 "KubeletFailing",
                 node,
                 "process",
@@ -260,7 +257,6 @@ def node_services(snapshot: Snapshot) -> Iterable[Finding]:
             _, category, words = row
             said = match[0].strip()
             yield platform_finding(
-                "node_services",
                 category,
                 node.ref,
                 "process",
@@ -332,7 +328,6 @@ def _agent(snapshot: Snapshot, trouble: BrokenComponent, category: str, effect: 
     said = trouble.line or trouble.word
     more = f": {trouble.line}" if trouble.line else ""
     return platform_finding(
-        "node_agents",
         category,
         owner_of(snapshot, trouble.pod),
         "log" if trouble.line else "process",
@@ -388,7 +383,6 @@ def _sandbox(snapshot: Snapshot, node: str, told: list[ObservedObject], pods: in
     if ref is None:
         raise AssertionError("the node's name was read before")
     return platform_finding(
-        "sandboxes",
         "NetworkDegraded" if network else "ContainerRuntimeFailing",
         ref,
         "process",

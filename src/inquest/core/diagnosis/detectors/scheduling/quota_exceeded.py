@@ -38,7 +38,6 @@ from inquest.core.diagnosis.detectors.workloads import (
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "quota_exceeded"
 _EXCEEDED: Final = re.compile(
     r"exceeded quota: (?P<name>[\w.-]{1,253}), requested: (?P<requested>[^\s,]+(?:,[^\s,]+){0,30}), "
     r"used: (?P<used>[^\s,]+(?:,[^\s,]+){0,30}), limited: (?P<limited>[^\s,]+(?:,[^\s,]+){0,30})"
@@ -133,13 +132,12 @@ def _exceeded(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     now = _amounts(match["used"]).get(resource, "")
     asked = _amounts(match["requested"]).get(resource, "")
     return Finding(
-        detector=NAME,
         category="QuotaExceeded",
         object=ref,
         field=f"spec.hard.{resource}",
         value=limited(top),
         summary=f"{ref.display}: {resource} is limited to {top} and {now} is used, so that {refusal.owner.display} "
-        f"cannot get the {asked} it asks for (spec.hard.{resource})"[:500],
+        f"cannot get the {asked} it asks for (spec.hard.{resource})",
         confidence=0.95,
         citations=(
             *cite(snapshot, quota, quoted(resource, top)),
@@ -194,13 +192,12 @@ def _unsaid(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     container = str((silent or [{}])[0].get("name", ""))
     field = pod_field(ref, f"containers[name={container}].resources.{group}.{name}" if container else "containers")
     return Finding(
-        detector=NAME,
         category="QuotaExceeded",
         object=ref,
         field=field,
         value="",
         summary=f"{ref.display}: the quota {match['name']} wants {match['what']} said for every pod, and {field} says "
-        "nothing"[:500],
+        "nothing",
         confidence=0.93,
         citations=(*_words(snapshot, refusal, match[0]), *_owner_citations(snapshot, ref)),
         explains=(f"{ref.display}: FailedCreate",),
@@ -223,12 +220,11 @@ def _out_of_range(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     ref = holder.ref if holder else refusal.owner
     asked = found.get("asked") or "nothing"
     return Finding(
-        detector=NAME,
         category="LimitRangeViolated",
         object=ref,
         field=field if holder else pod_field(ref, "containers"),
         value=limited(match["limit"]),
-        summary=f"{ref.display}: {match[0]} ({field}); {refusal.owner.display} asks for {asked} and is refused"[:500],
+        summary=f"{ref.display}: {match[0]} ({field}); {refusal.owner.display} asks for {asked} and is refused",
         confidence=0.94 if holder else 0.85,
         citations=(
             *cite(snapshot, holder, quoted(match["what"], match["limit"])),
@@ -290,13 +286,12 @@ def _missing_service(snapshot: Snapshot, quota: ObservedObject, resource: str) -
         ref, caller = quota.ref, address.caller_ref
         top = str(_amounts_of(quota)[0].get(resource, ""))
         yield Finding(
-            detector=NAME,
             category="QuotaExceeded",
             object=ref,
             field=f"spec.hard.{resource}",
             value=limited(top),
             summary=f"{ref.display}: all {top} {resource} are used (spec.hard.{resource}), and the Service {place[0]}, "
-            f"which {caller.display} calls, does not exist"[:500],
+            f"which {caller.display} calls, does not exist",
             confidence=0.92,
             citations=(*cite(snapshot, quota, quoted(resource, top)), *cite_entry(snapshot, proof)),
             explains=(f"{caller.display}: {address.shown} does not exist",),
@@ -340,13 +335,12 @@ def _no_room_for(snapshot: Snapshot, quota: ObservedObject, resource: str, pod: 
     ref, owner = quota.ref, workload_of(snapshot, pod)
     top, used = (str(amounts.get(resource, "0")) for amounts in _amounts_of(quota))
     return Finding(
-        detector=NAME,
         category="QuotaExceeded",
         object=ref,
         field=f"spec.hard.{resource}",
         value=limited(top),
         summary=f"{ref.display}: {resource} is limited to {top} and {used} is used (spec.hard.{resource}), and the "
-        f"claim {claim} that {owner.display} waits for does not exist"[:500],
+        f"claim {claim} that {owner.display} waits for does not exist",
         confidence=0.94,
         citations=(
             *cite(snapshot, quota, quoted(resource, top)),
@@ -411,13 +405,12 @@ def _reckoned_finding(snapshot: Snapshot, quota: ObservedObject, resource: str, 
     ref, owner = quota.ref, workload.ref
     top, used = (str(amounts.get(resource, "0")) for amounts in _amounts_of(quota))
     return Finding(
-        detector=NAME,
         category="QuotaExceeded",
         object=ref,
         field=f"spec.hard.{resource}",
         value=limited(top),
         summary=f"{ref.display}: {resource} is limited to {top} and {used} is used (spec.hard.{resource}), which "
-        f"leaves no room for one more pod of {owner.display}, and it lacks one"[:500],
+        f"leaves no room for one more pod of {owner.display}, and it lacks one",
         confidence=0.85,
         citations=(*cite(snapshot, quota, quoted(resource, top)), *_owner_citations(snapshot, owner)),
         explains=(f"{owner.display}: fewer pods than wanted",),

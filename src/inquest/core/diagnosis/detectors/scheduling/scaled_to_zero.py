@@ -27,7 +27,6 @@ from inquest.core.diagnosis.detectors.workloads import template_labels, wanted_r
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "scaled_to_zero"
 KINDS: Final = ("Deployment", "StatefulSet", "ReplicaSet", "Rollout")
 _MEANT: Final = (
     "downscaler",
@@ -92,12 +91,11 @@ def _finding(snapshot: Snapshot, workload: ObservedObject, expectation: Expected
     before = _before(event)
     wanted = before or expectation.wanted
     return Finding(
-        detector=NAME,
         category="ScaledToZero",
         object=ref,
         field="spec.replicas",
         value="0",
-        summary=f"{ref.display}: spec.replicas is 0, and {expectation.words}"[:500],
+        summary=f"{ref.display}: spec.replicas is 0, and {expectation.words}",
         confidence=expectation.confidence,
         citations=(
             *cite(snapshot, workload, quoted("replicas", 0), named_quote(workload)),

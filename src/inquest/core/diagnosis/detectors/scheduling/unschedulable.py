@@ -50,7 +50,6 @@ from inquest.core.diagnosis.detectors.workloads import (
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "unschedulable"
 GRACE: Final = timedelta(seconds=10)
 """A pod may wait that long for the scheduler's next look."""
 IGNORED_AFTER: Final = 60.0
@@ -293,7 +292,6 @@ def _finding(snapshot: Snapshot, pod: ObservedObject, message: str) -> Finding:
     back, in_wait = way_back(snapshot, ref), _waits_on_purpose(snapshot, pod, first)
     summary = _summary(snapshot, pod, ref.display, field, value, first, nodes)
     return Finding(
-        detector=NAME,
         category=_CATEGORIES.get(first.kind, "Unschedulable"),
         object=ref,
         field=field,
@@ -346,7 +344,7 @@ def _summary(
     fit = f", {nodes} nodes fit" if nodes else ""
     too_large = first.kind == "insufficient" and exceeds_every_node(snapshot, pod, first.what)
     most = "; it asks for more than any node has" if too_large else ""
-    return f"{owner}: no node takes its pods: {first.text}{asked}{fit}{most}"[:500]
+    return f"{owner}: no node takes its pods: {first.text}{asked}{fit}{most}"
 
 
 def _device_plugin(snapshot: Snapshot, first: Obstacle) -> ObservedObject | None:
@@ -366,13 +364,12 @@ def _undiscovered(
     owner = plugin.ref
     ready, wanted = ready_replicas(plugin), wanted_replicas(plugin)
     return Finding(
-        detector=NAME,
         category="InsufficientResources",
         object=owner,
         field="status.numberReady",
         value=str(ready),
         summary=f"{owner.display}: {ready} of its {wanted} pods are ready, so that no node offers {first.what}, which "
-        f"{ref.display} asks for: {first.text}"[:500],
+        f"{ref.display} asks for: {first.text}",
         confidence=0.88,
         citations=(
             *cite(snapshot, plugin, quoted("name", plugin.name), quoted("numberReady", ready)),
@@ -394,13 +391,12 @@ def _moved(snapshot: Snapshot, pod: ObservedObject, ref: TargetRef, first: Obsta
         return None
     owner, labels = policy.ref, json.dumps(added, separators=(",", ":"))
     return Finding(
-        detector=NAME,
         category="Unschedulable",
         object=owner,
         field="spec.mutations",
         value=limited(labels),
         summary=f"{owner.display}: it writes the node labels {labels} into pods of {ref.display}, whose template does "
-        f"not ask for them, and no node has them: {first.text}"[:500],
+        f"not ask for them, and no node has them: {first.text}",
         confidence=0.9,
         citations=(
             *cite(snapshot, policy, quoted("name", policy.name), *(f"{key}" for key in added)),
@@ -435,13 +431,12 @@ def _pushed_out(
     priority = str(taker.spec.get("priorityClassName") or taker.spec.get("priority") or "")
     field = pod_field(owner, "priorityClassName")
     return Finding(
-        detector=NAME,
         category="InsufficientResources",
         object=owner,
         field=field,
         value=limited(priority),
         summary=f"{owner.display}: its priority ({field} = {priority}) pushed pods of {ref.display} out, and no node "
-        f"has room for them now: {first.text}"[:500],
+        f"has room for them now: {first.text}",
         confidence=0.88,
         citations=(
             *cite(snapshot, taker),
@@ -558,13 +553,12 @@ def _cordoned(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, fir
     ref, owner = node.ref, workload_of(snapshot, pod)
     closed = [each.name for each in workers(snapshot, pod) if is_cordoned(each)]
     return Finding(
-        detector=NAME,
         category="NodeCordoned",
         object=ref,
         field="spec.unschedulable",
         value="true",
         summary=f"{ref.display} is cordoned (spec.unschedulable = true), and {owner.display} has pods that no other "
-        f"node takes: {message}"[:500],
+        f"node takes: {message}",
         confidence=0.92,
         citations=(
             *cite(snapshot, node, quoted("unschedulable", True)),
@@ -605,13 +599,12 @@ def _misplaced(
     ref, owner = volume.ref, workload_of(snapshot, pod)
     affinity = volume.spec.get("nodeAffinity")
     return Finding(
-        detector=NAME,
         category="Unschedulable",
         object=ref,
         field="spec.nodeAffinity",
         value=limited(_text_of(affinity)),
         summary=f"{ref.display}: its node affinity names no node of this cluster, and {owner.display} cannot run "
-        f"without it: {message}"[:500],
+        f"without it: {message}",
         confidence=0.85,
         citations=(
             *cite(snapshot, volume, quoted("nodeAffinity", affinity)),
@@ -638,7 +631,6 @@ def _ignored(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     ref = workload_of(snapshot, pod)
     wanted, back = str(pod.spec.get("schedulerName")), way_back(snapshot, ref)
     return Finding(
-        detector=NAME,
         category="Unschedulable",
         object=ref,
         field=pod_field(ref, "schedulerName"),
@@ -668,12 +660,11 @@ def _nowhere(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     ref, name = workload_of(snapshot, pod), node_of(pod)
     field, back = pod_field(ref, "nodeName"), way_back(snapshot, ref)
     return Finding(
-        detector=NAME,
         category="Unschedulable",
         object=ref,
         field=field,
         value=limited(name),
-        summary=f"{ref.display}: its pods are put on the node {name} ({field}), and there is no such node"[:500],
+        summary=f"{ref.display}: its pods are put on the node {name} ({field}), and there is no such node",
         confidence=0.93,
         citations=(*cite(snapshot, pod, quoted("nodeName", name)), *cite_entry(snapshot, _no_node(snapshot, name))),
         explains=(f"Pod/{pod.name}: Pending",),
@@ -714,12 +705,11 @@ def _gated(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     gates = [str(each.get("name")) for each in listed(pod.spec, "schedulingGates")]
     field = pod_field(ref, "schedulingGates")
     return Finding(
-        detector=NAME,
         category="Unschedulable",
         object=ref,
         field=field,
         value=limited(",".join(gates)),
-        summary=f"{ref.display}: its pods wait behind {field} = {', '.join(gates)}, which nobody has lifted"[:500],
+        summary=f"{ref.display}: its pods wait behind {field} = {', '.join(gates)}, which nobody has lifted",
         confidence=0.7,
         citations=cite(snapshot, pod, quoted("name", gates[0]), '"reason":"SchedulingGated"'),
         explains=(f"Pod/{pod.name}: SchedulingGated",),

@@ -29,7 +29,6 @@ from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "config_missing"
 WAITING: Final = frozenset({"CreateContainerConfigError", "CreateContainerError"})
 _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _RECENT: Final = timedelta(minutes=30)
@@ -136,7 +135,6 @@ def _finding(snapshot: Snapshot, pod: ObservedObject, missing: MissingReference)
         "meant": meant,
     }
     return Finding(
-        detector=NAME,
         category=missing.category,
         object=ref,
         field=field,
@@ -171,7 +169,7 @@ def _summary(owner: TargetRef, named: TargetRef, missing: MissingReference, refe
     what = f"has no key {missing.key}" if missing.key else "does not exist"
     near = f"; {meant} does" if meant and not missing.key else f"; it has {meant}" if meant else ""
     used = f", and {owner.display} takes it in {reference}" if reference else f", and {owner.display} waits for it"
-    return f"{named.display} {what}{near}{used}"[:500]
+    return f"{named.display} {what}{near}{used}"
 
 
 def _citations(snapshot: Snapshot, pod: ObservedObject, missing: MissingReference, meant: str) -> tuple[Citation, ...]:

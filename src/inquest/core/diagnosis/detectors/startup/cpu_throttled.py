@@ -20,7 +20,6 @@ from inquest.core.diagnosis.detectors.workloads import is_going, own_pods, workl
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "cpu_throttled"
 _AT_LIMIT: Final = 0.9
 _TINY: Final = 0.1
 _SMALL: Final = 0.25
@@ -142,12 +141,11 @@ def _finding(snapshot: Snapshot, container: Container, signs: list[Sign], confid
     ref, limit = workload_of(snapshot, container.pod), container.limit("cpu")
     why = " and ".join(sign.says for sign in signs)
     return Finding(
-        detector=NAME,
         category="CPUThrottled",
         object=ref,
         field=container_field(ref, container, "resources.limits.cpu"),
         value=limited(limit),
-        summary=f"{ref.display}: container {container.name} is held back by its CPU limit of {limit}: it {why}"[:500],
+        summary=f"{ref.display}: container {container.name} is held back by its CPU limit of {limit}: it {why}",
         confidence=round(confidence, 2),
         citations=(
             *cited(snapshot, container.pod.evidence, f'"cpu":"{limit}"'),

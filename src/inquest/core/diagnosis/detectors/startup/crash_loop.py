@@ -26,7 +26,6 @@ from inquest.core.diagnosis.health import controller_in, is_made_good
 from inquest.core.evidence.evidence import Citation, Finding, Json
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
-NAME: Final = "crash_loop"
 BACK_OFF: Final = "CrashLoopBackOff"
 _COMMAND_CODES: Final = frozenset({126, 127})
 _COMMAND_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
@@ -141,7 +140,6 @@ def _told(snapshot: Snapshot, container: Container, end: Json, found: LogCause) 
     own = found.object == ref
     facts = _facts(snapshot, container, end, found.line)
     return Finding(
-        detector=NAME,
         category=found.category,
         object=found.object,
         field=found.field,
@@ -170,7 +168,6 @@ def _untold(snapshot: Snapshot, container: Container, end: Json) -> Finding:
     field, value = _place(ref, container, end, line, category)
     facts = _facts(snapshot, container, end, line)
     return Finding(
-        detector=NAME,
         category=category,
         object=ref,
         field=field,
@@ -212,7 +209,7 @@ def _place(ref: TargetRef, container: Container, end: Json, line: str, category:
 def _summary(owner: str, container: Container, end: Json, line: str) -> str:
     reason = str(end.get("message") or line).strip()
     said = f": {reason}" if reason else ""
-    return f"{owner}: container {container.name} ends with exit code {end.get('exitCode')}{said}"[:500]
+    return f"{owner}: container {container.name} ends with exit code {end.get('exitCode')}{said}"
 
 
 def _restarts(container: Container) -> tuple[str, ...]:

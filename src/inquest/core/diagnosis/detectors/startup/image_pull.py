@@ -17,7 +17,6 @@ from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "image_pull"
 INJECTED_BY: Final = "webhooks"
 REASONS: Final = frozenset(
     [
@@ -106,7 +105,6 @@ def _finding(snapshot: Snapshot, container: Container) -> Finding:
     facts = {"container": container.name, "pod": container.pod.name, "image": image, "cause": cause, "secret": missing}
     facts = {**facts, **_before(snapshot, container, image), **rollout_facts(snapshot, ref)}
     return Finding(
-        detector=NAME,
         category="ImagePullFailing",
         object=ref,
         field=field,
@@ -131,7 +129,7 @@ def _summary(ref: TargetRef, container: Container, image: str, cause: str, missi
     secret = f", and its pull secret {missing} does not exist" if missing else ""
     whose = ", which stands in no template and was injected into the pod," if injected else ""
     said = f"image {image} of container {container.name}{whose} cannot be pulled: {_WORDS[cause]}{secret}"
-    return f"{ref.display}: {said}"[:500]
+    return f"{ref.display}: {said}"
 
 
 def _place(ref: TargetRef, container: Container, cause: str, image: str, missing: str) -> tuple[str, str]:

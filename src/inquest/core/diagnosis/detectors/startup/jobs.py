@@ -24,7 +24,6 @@ from inquest.core.diagnosis.health import controller_in, is_made_good
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "jobs"
 _OVER: Final = timedelta(hours=24)
 """A Job that failed longer ago than this is left over."""
 _EVENT_AGE: Final = timedelta(days=2)
@@ -89,12 +88,11 @@ def _finding(
     facts: Mapping[str, str] | None = None,
 ) -> Finding:
     return Finding(
-        detector=NAME,
         category="JobFailing",
         object=ref,
         field=field,
         value=limited(value),
-        summary=f"{ref.display}: {says}"[:500],
+        summary=f"{ref.display}: {says}",
         confidence=round(confidence, 2),
         citations=(*cited(snapshot, about.evidence, *quotes), *more),
         facts=dict(facts or {}),

@@ -31,7 +31,6 @@ from inquest.core.diagnosis.detectors.workloads import is_going, node_of, own_po
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "oom_killed"
 REASON: Final = "OOMKilled"
 LEAK: Final = "MemoryLeaking"
 _AT_START: Final = re.compile(r"OOM-killed|memory limit too low|minimum memory limit", re.IGNORECASE)
@@ -128,7 +127,6 @@ def _finding(snapshot: Snapshot, container: Container, kill: MemoryKill) -> Find
     facts = {**_facts(container, kill, limit), **_heap(snapshot, container, limit), **rollout_facts(snapshot, ref)}
     node = [] if limit else _node_events(snapshot, container)
     return Finding(
-        detector=NAME,
         category=LEAK if leak else REASON,
         object=ref,
         field=container_field(ref, container, "resources.limits.memory"),
@@ -164,7 +162,7 @@ def _summary(owner: str, container: Container, limit: str, facts: dict[str, str]
         )
     creeping = ", after its memory had grown without end" if leak else ""
     heap = f"; its heap alone may grow to {facts['heap']}" if facts.get("heap") else ""
-    return f"{owner}: container {container.name} was killed at its memory limit of {limit}{creeping}{heap}"[:500]
+    return f"{owner}: container {container.name} was killed at its memory limit of {limit}{creeping}{heap}"
 
 
 def _confidence(container: Container, limit: str, node: list[ObservedObject]) -> float:
@@ -289,7 +287,6 @@ def _leak_ahead(snapshot: Snapshot, container: Container) -> Finding:
     used, evidence = _usage(snapshot, container)
     facts = {**_facts(container, None, limit), **rollout_facts(snapshot, ref)}
     return Finding(
-        detector=NAME,
         category=LEAK,
         object=ref,
         field=container_field(ref, container, "resources.limits.memory"),

@@ -24,7 +24,6 @@ from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "probes"
 _RECENT: Final = timedelta(minutes=30)
 _KINDS: Final = {"Liveness": "livenessProbe", "Readiness": "readinessProbe", "Startup": "startupProbe"}
 _FAILED: Final = re.compile(
@@ -496,12 +495,11 @@ def _finding(snapshot: Snapshot, failure: ProbeFailure, fault: ProbeFault) -> Fi
     field = f"{whole}.{failure.field}.{fault.rest}".rstrip(".")
     facts = rollout_facts(snapshot, ref)
     return Finding(
-        detector=NAME,
         category=fault.category or f"{failure.kind}ProbeMisconfigured",
         object=ref,
         field=field,
         value=limited(fault.value),
-        summary=f"{ref.display}: the {failure.kind.lower()} probe of container {container.name} {fault.why}"[:500],
+        summary=f"{ref.display}: the {failure.kind.lower()} probe of container {container.name} {fault.why}",
         confidence=fault.confidence,
         citations=(
             *cited(snapshot, container.pod.evidence, *_quotes(failure, fault)),

@@ -21,7 +21,6 @@ from inquest.core.diagnosis.detectors.workloads import is_going, is_short, node_
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "start_failing"
 _WAITING: Final = frozenset(
     {
         *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PostStartHookError"),
@@ -275,12 +274,11 @@ def _finding(snapshot: Snapshot, refusal: StartRefusal, row: StartRule, field: s
     where = f"{owner.display}: container {container.name} {row.says}"
     path = "status.nodeInfo.containerRuntimeVersion" if ref != owner else _path(owner, container, field)
     return Finding(
-        detector=NAME,
         category=row.category,
         object=ref,
         field=path,
         value=limited(value),
-        summary=f"{f'{ref.display}: ' if ref != owner else ''}{where}: {refusal.message}"[:500],
+        summary=f"{f'{ref.display}: ' if ref != owner else ''}{where}: {refusal.message}",
         confidence=row.confidence,
         citations=(
             *cited(snapshot, refusal.evidence, refusal.message),
@@ -315,12 +313,11 @@ def _refused_pod(snapshot: Snapshot, pod: ObservedObject) -> Finding:
     category, field = _POD_REASONS[reason]
     first: Json = next(iter(pod.spec.get("containers") or ()), {})
     return Finding(
-        detector=NAME,
         category=category,
         object=owner,
         field=pod_field(owner, field.format(container=first.get("name", ""))),
         value="",
-        summary=f"{owner.display}: its pod was refused by the kubelet: {message}"[:500],
+        summary=f"{owner.display}: its pod was refused by the kubelet: {message}",
         confidence=0.9,
         citations=cited(snapshot, pod.evidence, f'"reason":"{reason}"', message),
         facts={"pod": pod.name, "reason": reason},

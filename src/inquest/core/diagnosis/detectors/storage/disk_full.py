@@ -26,7 +26,6 @@ from inquest.core.diagnosis.detectors.workloads import is_short, listed, live_po
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
-NAME: Final = "disk_full"
 _FULL: Final = re.compile(r"no space left on device|ENOSPC|\[Errno 28\]|disk quota exceeded|disk full", re.IGNORECASE)
 _PATH: Final = re.compile(r"(?P<path>(?<![\w.])/[\w./@+-]{1,300})")
 _EVICTION_WINDOW: Final = timedelta(minutes=30)
@@ -77,13 +76,12 @@ def _full_finding(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: s
     ref, field, value, found = _place(snapshot, owner, pod, log.container, volume)
     where = f"the volume {volume.get('name')}" if volume else "its file system"
     return Finding(
-        detector=NAME,
         category="DiskFull",
         object=ref,
         field=field,
         value=limited(value),
         summary=f"{ref.display}: {where} is full ({field} = {value or 'no limit'}), and {owner.display}'s container "
-        f"{log.container} cannot write: {line}"[:500],
+        f"{log.container} cannot write: {line}",
         confidence=0.88 if volume else 0.7,
         citations=(*cite(snapshot, found, quoted("storage", value)), *cited(snapshot, log.evidence, line)),
         explains=(f"Pod/{pod.name}: {line}"[:253],),
@@ -163,13 +161,12 @@ _RESIZE_FAILED: Final = ("VolumeResizeFailed", "FileSystemResizeFailed")
 def _growth(snapshot: Snapshot, claim: ObservedObject, event: ObservedObject, asked: str, has: str) -> Finding:
     ref = claim.ref
     return Finding(
-        detector=NAME,
         category="DiskFull",
         object=ref,
         field="spec.resources.requests.storage",
         value=asked,
         summary=f"{ref.display}: it asks for {asked} (spec.resources.requests.storage), has {has}, and cannot be made "
-        f"larger: {message_of(event)}"[:500],
+        f"larger: {message_of(event)}",
         confidence=0.85,
         citations=(
             *cite(snapshot, claim, quoted("storage", asked), quoted("storage", has)),
@@ -221,12 +218,11 @@ def _eviction(snapshot: Snapshot, pod: ObservedObject, owner: TargetRef) -> Find
     said = message or (message_of(event) if event else "")
     field, value, facts, confidence = _why(owner, pod, said)
     return Finding(
-        detector=NAME,
         category="PodEvicted",
         object=owner,
         field=field,
         value=limited(value),
-        summary=f"{owner.display}: its pod {pod.name} was evicted ({field} = {value or 'nothing'}): {said}"[:500],
+        summary=f"{owner.display}: its pod {pod.name} was evicted ({field} = {value or 'nothing'}): {said}",
         confidence=confidence,
         citations=(
             *cite(snapshot, pod, '"reason":"Evicted"', message[:200]),

@@ -27,7 +27,6 @@ from inquest.core.diagnosis.detectors.workloads import (
 from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "volume_attach"
 _MULTI: Final = re.compile(
     r"Multi-Attach error for volume \"(?P<volume>[^\"]{1,253})\""
     r"[^\n]{0,200}?(?:already used by pod\(s\) (?P<pods>[\w., -]{1,300})|already exclusively attached)"
@@ -74,13 +73,12 @@ def _held(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Fin
     ref, field, value = _place(owner, claim)
     others = ", ".join(each.name for each in holders) or match["pods"] or "another node"
     return Finding(
-        detector=NAME,
         category="VolumeAttachFailing",
         object=ref,
         field=field,
         value=limited(value),
         summary=f"{ref.display}: the volume {match['volume']} ({field} = {value or 'one node at a time'}) is held by "
-        f"{others}, and {owner.display}'s pod {pod.name} needs it on another node"[:500],
+        f"{others}, and {owner.display}'s pod {pod.name} needs it on another node",
         confidence=0.88,
         citations=(
             *cite(snapshot, claim, '"accessModes":["ReadWriteOnce"]'),
@@ -129,13 +127,12 @@ def _no_driver(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -
     node = match["node"] or node_of(pod)
     ref, field = _node_without(snapshot, node, driver) or _driver_place(snapshot, owner, pod, driver)
     return Finding(
-        detector=NAME,
         category="VolumeAttachFailing",
         object=ref,
         field=field,
         value=limited(driver),
         summary=f"{ref.display}: the driver {driver} ({field}) is not registered on the node {node or '?'}, so that "
-        f"{owner.display}'s pod {pod.name} cannot have its volume"[:500],
+        f"{owner.display}'s pod {pod.name} cannot have its volume",
         confidence=0.88,
         citations=(
             *cite(snapshot, snapshot.find(ref), quoted("driver", driver), quoted("provisioner", driver)),
@@ -190,13 +187,12 @@ def _refused(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> 
     found = claim or volume
     ref = found.ref if found else owner
     return Finding(
-        detector=NAME,
         category="VolumeAttachFailing",
         object=ref,
         field="spec" if found else "spec.template.spec.volumes",
         value=limited(match["volume"]),
         summary=f"{ref.display}: the volume {match['volume']} cannot be attached for {owner.display}'s pod {pod.name}: "
-        f"{match['why']}"[:500],
+        f"{match['why']}",
         confidence=0.8,
         citations=(
             *cite(snapshot, found),

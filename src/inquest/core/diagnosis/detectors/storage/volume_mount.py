@@ -24,7 +24,6 @@ from inquest.core.diagnosis.detectors.workloads import container_troubles, is_re
 from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
-NAME: Final = "volume_mount"
 _VOLUME: Final = re.compile(
     r"for volume \"(?P<volume>[^\"]{1,253})\"|unmounted volumes=\[(?P<waiting>[\w. ,-]{1,500})\]"
 )
@@ -143,13 +142,12 @@ def _mount(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Fi
     ref, field, value, found = _place(snapshot, owner, pod, name, fault)
     says = fault.says if fault else "the kubelet does not say why"
     return Finding(
-        detector=NAME,
         category="VolumeMountFailing",
         object=ref,
         field=field,
         value=limited(value),
         summary=f"{ref.display}: the volume {name} ({field} = {value or 'nothing'}) cannot be mounted for "
-        f"{owner.display}'s pod {pod.name}: {says}: {message}"[:500],
+        f"{owner.display}'s pod {pod.name}: {says}: {message}",
         confidence=0.88 if fault else 0.6,
         citations=(
             *(cite(snapshot, found, quoted(field.rpartition(".")[2], value)) if found else ()),
@@ -227,7 +225,6 @@ def _sub_path(snapshot: Snapshot, pod: ObservedObject, volume: str, container: s
     where = template_field(owner, "containers", holder, f"volumeMounts[name={volume}].subPath")
     value, back = str(mount.get("subPath") or mount.get("subPathExpr") or ""), way_back(snapshot, owner)
     return Finding(
-        detector=NAME,
         category="VolumeMountFailing",
         object=owner,
         field=where,
@@ -302,13 +299,12 @@ def _unwritable(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: str
     listing = "containers" if log.container in _names(pod, "containers") else "initContainers"
     field, value, why = _write_place(owner, pod, listing, log.container, mount, line)
     return Finding(
-        detector=NAME,
         category="VolumeMountFailing",
         object=owner,
         field=field,
         value=limited(value),
         summary=f"{owner.display}: container {log.container} cannot write to the volume {name} at "
-        f"{mount.get('mountPath')}: {why} ({field} = {value or 'nothing'}): {line}"[:500],
+        f"{mount.get('mountPath')}: {why} ({field} = {value or 'nothing'}): {line}",
         confidence=0.85,
         citations=(*_mount_quotes(snapshot, pod, mount), *cited(snapshot, log.evidence, line)),
         explains=(f"Pod/{pod.name}: {line}"[:253],),

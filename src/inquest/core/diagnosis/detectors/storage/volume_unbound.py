@@ -23,7 +23,6 @@ from inquest.core.diagnosis.detectors.workloads import age_seconds, listed, live
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
-NAME: Final = "volume_unbound"
 GRACE_SECONDS: Final = 30.0
 """A provisioner may take that long."""
 PROVISIONING_SECONDS: Final = 120.0
@@ -84,13 +83,12 @@ def _finding(snapshot: Snapshot, claim: ObservedObject, reason: UnboundReason) -
     phase = str(claim.status.get("phase"))
     confidence = reason.confidence if users else reason.confidence - _UNUSED_LOSS
     return Finding(
-        detector=NAME,
         category="VolumeUnbound",
         object=reason.object,
         field=reason.field,
         value=limited(reason.value),
         summary=f"{reason.object.display}: PersistentVolumeClaim/{claim.name} is {phase}, because {reason.why} "
-        f"({reason.field} = {reason.value or 'nothing'}); {used} waits for it"[:500],
+        f"({reason.field} = {reason.value or 'nothing'}); {used} waits for it",
         confidence=confidence,
         citations=(*cite(snapshot, claim, quoted("phase", phase)), *reason.citations),
         explains=tuple(f"Pod/{pod.name}: Pending" for pod in users[:5]),
