@@ -106,7 +106,9 @@ def at_place(place: KubeOptions, work: Callable[[Session], Awaitable[T]]) -> T:
 
 def _source(place: KubeOptions) -> tuple[Source, str]:
     """The login, and the namespace that goes with it."""
-    persona = _persona(place)
+    if not place.user and (place.as_group or place.as_uid):
+        raise Misconfigured("--as-group and --as-uid say more of a user: name one with --as")
+    persona = Impersonation(place.user, place.as_group, place.as_uid)
     chosen = place.kubeconfig or usual_kubeconfig()
     if not chosen and not place.context:
         return in_cluster(impersonate=persona), _pod_namespace()
@@ -114,12 +116,6 @@ def _source(place: KubeOptions) -> tuple[Source, str]:
         raise Misconfigured("there is no kubeconfig: name one with --kubeconfig or KUBECONFIG")
     context = place.context or None
     return from_kubeconfig(chosen, context, impersonate=persona), namespace_of(chosen, context)
-
-
-def _persona(place: KubeOptions) -> Impersonation:
-    if not place.user and (place.as_group or place.as_uid):
-        raise Misconfigured("--as-group and --as-uid say more of a user: name one with --as")
-    return Impersonation(place.user, place.as_group, place.as_uid)
 
 
 def _pod_namespace(folder: Path = SERVICE_ACCOUNT) -> str:

@@ -184,7 +184,8 @@ class Journal:
 def encode(log: Log, drafts: Sequence[Draft], author: Writer, namespace: str) -> tuple[Json, ...]:
     """Their slots: one, or up to four where the payload is large; beyond that it is cut and says so."""
     whole, cut = _fitting(b"[" + b",".join(draft.canonical for draft in drafts) + b"]")
-    chunks = _chunks(whole)
+    packed = _packed(whole)
+    chunks = [packed[at : at + MAX_PART_BYTES] for at in range(0, len(packed), MAX_PART_BYTES)]
     slots: list[Json] = []
     previous = log.digest
     for part, chunk in enumerate(chunks, start=1):
@@ -322,11 +323,6 @@ def _fits(whole: bytes) -> bool:
 
 def _packed(whole: bytes) -> bytes:
     return gzip.compress(whole, compresslevel=6, mtime=0)
-
-
-def _chunks(whole: bytes) -> list[bytes]:
-    packed = _packed(whole)
-    return [packed[at : at + MAX_PART_BYTES] for at in range(0, len(packed), MAX_PART_BYTES)]
 
 
 def _canonical(value: Any) -> bytes:

@@ -140,7 +140,9 @@ class ServiceClient:
             self._breaker.failed()
             raise
         self._breaker.succeeded()
-        return _accepted(answer)
+        if 200 <= answer.status < 300:
+            return answer
+        raise _refusal(answer)
 
     async def _tried(self, request: httpx2.Request, tries: int) -> HttpResponse:
         for left in range(tries - 1, -1, -1):
@@ -180,13 +182,6 @@ def _refused_as_unavailable(answer: HttpResponse) -> HttpResponse:
     if answer.status >= 500:
         raise Unavailable(DATASTORAGE, f"it answered {answer.status}{_detail(answer)}")
     return answer
-
-
-def _accepted(answer: HttpResponse) -> HttpResponse:
-    """2xx as it is; what a refusal means for whoever acts next."""
-    if 200 <= answer.status < 300:
-        return answer
-    raise _refusal(answer)
 
 
 def _refusal(answer: HttpResponse) -> InquestError:

@@ -146,7 +146,10 @@ class ObjectClient:
         """Whoever asks, as the API server knows them."""
         request = Request("POST", WHOAMI, "create", "selfsubjectreviews", body={**_SELF})
         status = (await self._transport.send(request)).json().get("status") or {}
-        return _person(status.get("userInfo") or {})
+        user = status.get("userInfo") or {}
+        extra = {str(key): tuple(map(str, values)) for key, values in (user.get("extra") or {}).items()}
+        groups = tuple(map(str, user.get("groups") or ()))
+        return Person(str(user.get("username") or ""), groups, str(user.get("uid") or ""), extra)
 
     async def delete(self, kind: ResourceKind, name: str, namespace: str, *, uid: str = "") -> None:
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
@@ -219,12 +222,6 @@ _REVIEW_KINDS: Final = {
     "localsubjectaccessreviews": "LocalSubjectAccessReview",
     "selfsubjectrulesreviews": "SelfSubjectRulesReview",
 }
-
-
-def _person(user: Json) -> Person:
-    extra = {str(key): tuple(map(str, values)) for key, values in (user.get("extra") or {}).items()}
-    groups = tuple(map(str, user.get("groups") or ()))
-    return Person(str(user.get("username") or ""), groups, str(user.get("uid") or ""), extra)
 
 
 def _subject(person: Person) -> Json:

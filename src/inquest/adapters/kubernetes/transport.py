@@ -230,7 +230,8 @@ class Transport:
             raise
         finally:
             self._limiter.leave()
-        if _has_too_much_to_do(reply):
+        # A 503 without a time is of a server behind it: one APIService that is down says nothing of the others.
+        if reply.status == 429 or (reply.status == 503 and _retry_after(reply) is not None):
             self._limiter.refused()
         else:
             self._limiter.answered((request.verb, request.resource), self._clock.monotonic() - sent)
@@ -280,11 +281,6 @@ class Transport:
         if not self.server_clock.is_set:
             raise errors.Unavailable(SYSTEM, "its answers carry no usable Date header")
         return self.server_clock.now()
-
-
-def _has_too_much_to_do(reply: Reply) -> bool:
-    """A 503 without a time is of a server behind it: one APIService that is down says nothing of the others."""
-    return reply.status == 429 or (reply.status == 503 and _retry_after(reply) is not None)
 
 
 def _differs(one: Credentials, other: Credentials) -> bool:

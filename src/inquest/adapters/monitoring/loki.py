@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from inquest.adapters.monitoring.http_client import StackClient, not_understood
 from inquest.adapters.monitoring.logql import confine_logql
@@ -40,15 +39,11 @@ class Loki:
         if not isinstance(data["result"], list):
             raise not_understood(SYSTEM)
         notes = tuple(filter(None, (*body.warnings, within.said())))
-        return _cut(data, limit, notes)
-
-
-def _cut(data: Mapping[str, Any], limit: int, notes: tuple[str, ...]) -> SourceAnswer:
-    """As many lines as were asked for may be all of them or not: then nothing is proved by what is missing."""
-    result = data["result"]
-    if data["resultType"] == "streams":
-        return SourceAnswer(data, sum(len(stream["values"]) for stream in result) < limit, notes)
-    return SourceAnswer({**data, "result": result[:MOST_SERIES]}, len(result) <= MOST_SERIES, notes)
+        # As many lines as were asked for may be all of them or not: then nothing is proved by what is missing.
+        result = data["result"]
+        if data["resultType"] == "streams":
+            return SourceAnswer(data, sum(len(stream["values"]) for stream in result) < limit, notes)
+        return SourceAnswer({**data, "result": result[:MOST_SERIES]}, len(result) <= MOST_SERIES, notes)
 
 
 def nanoseconds(at: datetime) -> int:

@@ -81,16 +81,12 @@ def doctor(
             print_lines(*(line for one in found for line in _lines(one)))
         else:
             print_lines(machine_text({"findings": [_document(one) for one in found]}, output))
-        return _exit(found)
+        levels = {one.level for one in found}
+        if levels & {Level.FAULT, Level.WARNING}:
+            return Exit.NO
+        return Exit.FORBIDDEN if Level.UNKNOWN in levels else Exit.OK
 
     return at_place(place, work)
-
-
-def _exit(found: Sequence[CheckResult]) -> Exit:
-    levels = {one.level for one in found}
-    if levels & {Level.FAULT, Level.WARNING}:
-        return Exit.NO
-    return Exit.FORBIDDEN if Level.UNKNOWN in levels else Exit.OK
 
 
 def _lines(one: CheckResult) -> list[str]:

@@ -100,7 +100,10 @@ def _files(place: Path) -> list[Path]:
 async def _tested(files: Sequence[Path], settings: Settings, file: Path | None, output: str) -> int:
     status = OK
     chosen = file or settings.policy.file or default_policy()
-    binary = _binary(settings)
+    named = settings.policy.opa_binary
+    binary = find_binary(named) or (_built() if named == Settings().policy.opa_binary else None)
+    if binary is None:
+        raise Misconfigured(f"policy.opa_binary: there is no program {named}: {BRING}")
     print_warning(f"tested with OPA {await asyncio.to_thread(_version_of, binary)}")
     async with OpaProcess(binary, chosen) as server:
         if server.fault:
@@ -109,14 +112,6 @@ async def _tested(files: Sequence[Path], settings: Settings, file: Path | None, 
         for path in files:
             status = max(status, await _told(asked, path, output))
     return status
-
-
-def _binary(settings: Settings) -> str:
-    named = settings.policy.opa_binary
-    binary = find_binary(named) or (_built() if named == Settings().policy.opa_binary else None)
-    if binary is None:
-        raise Misconfigured(f"policy.opa_binary: there is no program {named}: {BRING}")
-    return binary
 
 
 def _version_of(binary: str) -> str:

@@ -36,7 +36,8 @@ async def read_evidence(
     if not direct:
         try:
             with _explained():
-                return _held(await _asked(at, name, number))
+                answer = await _asked(at, name, number)
+                return DisclosedEvidence(tuple(map(_piece, answer.get("evidence") or ())), withheld_of(answer))
         except UnknownKind:
             pass
     try:
@@ -87,10 +88,6 @@ def out_of_reach(error: NotHere | Forbidden, *, direct: bool) -> InquestError:
         f"this cluster has no APIService {API_SERVICE}, by which cases are read: switch evidence.enabled on in the "
         "chart's values, or name the service with the records by --settings"
     )
-
-
-def _held(answer: Json) -> DisclosedEvidence:
-    return DisclosedEvidence(tuple(map(_piece, answer.get("evidence") or ())), withheld_of(answer))
 
 
 def _piece(told: Json) -> Evidence:

@@ -156,7 +156,8 @@ class ApprovalController:
             return ("they may not be read",)
         chosen = self.ports.settings.kubernetes
         wanted = admission_policies(chosen.namespace, chosen.service_account, self.ports.execution_namespace)
-        return not_in_force(_with_kinds(found), wanted)
+        # Items of a list carry no kind of their own.
+        return not_in_force([{"kind": _kind_of(one), **one} for one in found], wanted)
 
     async def settle(self, looked: RequestState, now: datetime) -> None:
         """Write into the request's status what became of it."""
@@ -270,11 +271,6 @@ def _verdicts(phase: ApprovalPhase, stand: ApprovalCheck) -> dict[str, Condition
         "ApprovalVoided": true(str(void), message),
         "Ready": false("Voided", message),
     }
-
-
-def _with_kinds(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Items of a list carry no kind of their own."""
-    return [{"kind": _kind_of(one), **one} for one in found]
 
 
 def _kind_of(one: dict[str, Any]) -> str:

@@ -236,19 +236,15 @@ def selection_context(case: Case) -> SelectionContext:
 
 def _settle(case: Case, view: Observed, tried: facts.SelectionTried) -> Step:
     """A choice that was checked: outcome 1 goes on to the policy, everything else ends here."""
-    reply = _last_choice(case, tried)
+    # What was chosen last: a try that could not be read chose nothing, and what was said before it stays.
+    tries = (tried, *reversed(case.all(facts.SelectionTried)))
+    reply = next((one.reply for one in tries if one.reply.choice is not None), tried.reply)
     foreign = foreign_target(case, reply) if tried.validation.valid else ""
     seen = selection_facts(case, without_target=foreign)
     verdict = verdict_of(case, reply, seen, tried.cautions)
     if verdict.phase is Phase.ANALYZING:
         return BindProposal(verdict, tried)
     return conclude_case(case, view, reply, seen, tried.cautions)
-
-
-def _last_choice(case: Case, tried: facts.SelectionTried) -> SelectionVerdict:
-    """What was chosen last: a try that could not be read chose nothing, and what was said before it stays."""
-    tries = (tried, *reversed(case.all(facts.SelectionTried)))
-    return next((one.reply for one in tries if one.reply.choice is not None), tried.reply)
 
 
 def filters_of(case: Case) -> CatalogueFilters:

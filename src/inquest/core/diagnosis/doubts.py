@@ -8,7 +8,7 @@ read or is in trouble itself; or it speaks of a figure, which the Kubernetes API
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -113,7 +113,8 @@ def _refusals(route: ObservedObject) -> Iterator[str]:
 def _of_ways(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Iterator[str]:
     unread = (what for what in (*(gap.what for gap in snapshot.gaps), *snapshot.cut) if what.startswith(_WAYS))
     yield from (f"requests may come by a way that was not read: {what}" for what in dict.fromkeys(unread))
-    ways = _ingresses(snapshot, pods)
+    # Ingresses that lead to the target, or are it.
+    ways = [seen for seen in snapshot.of_kind("Ingress") if leads_to(snapshot, seen, pods)]
     said = carrier_logs(snapshot)
     if ways and not said:
         yield f"what its controller does with Ingress/{ways[0].name} was not read"
@@ -127,11 +128,6 @@ def _is_warned_about(snapshot: Snapshot) -> bool:
     entries = carrier_entries(snapshot)
     events = (seen for seen in snapshot.of_kind("Event") if seen.evidence in entries)
     return any(seen.object.get("type") == "Warning" for seen in events)
-
-
-def _ingresses(snapshot: Snapshot, pods: Collection[ObservedObject]) -> Sequence[ObservedObject]:
-    """Ingresses that lead to the target, or are it."""
-    return [seen for seen in snapshot.of_kind("Ingress") if leads_to(snapshot, seen, pods)]
 
 
 def leads_to(snapshot: Snapshot, way: ObservedObject, pods: Collection[ObservedObject]) -> bool:

@@ -61,7 +61,8 @@ _STUCK_EVENTS: Final[tuple[tuple[str, re.Pattern[str], str], ...]] = (
 
 def job_outcome(found: Json, pods: Sequence[Json], events: Iterable[Json]) -> JobOutcome:
     """Success, failure with its word, or not yet; also what will never start counts as ended."""
-    conditions = _conditions(found)
+    listed = status_of(found).get("conditions") or ()
+    conditions = {one["type"]: one for one in listed if one.get("status") == "True"}
     if "Complete" in conditions:
         return JobOutcome(ended=True, succeeded=True, ran=True, ended_at=_at(conditions["Complete"]))
     states = tuple(_states(pods))
@@ -69,11 +70,6 @@ def job_outcome(found: Json, pods: Sequence[Json], events: Iterable[Json]) -> Jo
     if "Failed" not in conditions and not stuck:
         return JobOutcome()
     return _failure(conditions.get("Failed") or {}, states, stuck)
-
-
-def _conditions(found: Json) -> dict[str, Json]:
-    listed = status_of(found).get("conditions") or ()
-    return {one["type"]: one for one in listed if one.get("status") == "True"}
 
 
 @dataclass(frozen=True)

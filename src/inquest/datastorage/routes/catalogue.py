@@ -161,7 +161,8 @@ async def _changed(request: Request, values: Mapping[str, Any]) -> Response:
     if workflow_id is None:
         raise not_found("not-found", f"Workflow not found: {asked}")
     record = await service.catalogue.change(workflow_id, values)
-    _note_updated(service, record, values)
+    changed = {name: str(value) for name, value in values.items() if value is not None}
+    _note(service, "datastorage.workflow.updated", "update", record["workflowId"], {"updated_fields": changed})
     return JSONResponse(record)
 
 
@@ -219,11 +220,6 @@ def _note_created(service: Service, record: Mapping[str, Any]) -> None:
         "name": record["name"],
     }
     _note(service, "datastorage.workflow.created", "create", record["workflowId"], payload)
-
-
-def _note_updated(service: Service, record: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    changed = {name: str(value) for name, value in values.items() if value is not None}
-    _note(service, "datastorage.workflow.updated", "update", record["workflowId"], {"updated_fields": changed})
 
 
 def _note(service: Service, event_type: str, action: str, workflow_id: str, payload: Mapping[str, Any]) -> None:

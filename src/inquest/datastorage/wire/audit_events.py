@@ -160,7 +160,11 @@ def _envelope_faults(body: Mapping[str, Any]) -> Iterator[str]:
     for name in OPTIONAL_TEXTS:
         if body.get(name) is not None and not isinstance(body[name], str):
             yield f'Error at "/{name}": value must be a string'
-    yield from _other_faults(body)
+    duration = body.get("duration_ms")
+    if duration is not None and not COUNT.fits(duration):
+        yield 'Error at "/duration_ms": value must be an integer'
+    if not isinstance(body["event_data"], dict):
+        yield 'Error at "/event_data": value must be an object'
 
 
 def _text_faults(name: str, value: object, longest: int) -> Iterator[str]:
@@ -173,14 +177,6 @@ def _text_faults(name: str, value: object, longest: int) -> Iterator[str]:
         yield f'Error at "/{name}": minimum string length is 1'
     elif longest and len(value) > longest:
         yield f'Error at "/{name}": maximum string length is {longest}'
-
-
-def _other_faults(body: Mapping[str, Any]) -> Iterator[str]:
-    duration = body.get("duration_ms")
-    if duration is not None and not COUNT.fits(duration):
-        yield 'Error at "/duration_ms": value must be an integer'
-    if not isinstance(body["event_data"], dict):
-        yield 'Error at "/event_data": value must be an object'
 
 
 def _instant(text: str) -> datetime:

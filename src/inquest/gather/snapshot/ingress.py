@@ -37,7 +37,9 @@ _TROUBLE: Final = re.compile(
 
 async def carrier_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """Pods of the controller, their owners, its settings, its warnings, what it says; nothing without an Ingress."""
-    ways = _ways(state)
+    # Ingresses that are the target or lead to it.
+    own = [state.chain.start] if state.target.kind == "Ingress" and state.chain.start else []
+    ways = [*own, *(each for each in state.items("ingresses") if each not in own and routes(each, state))]
     classes = dict.fromkeys(name for way in ways if (name := class_of(way, state.items("cluster ingress classes"))))
     found = await asyncio.gather(*(_carrier(reader, state, name, ways) for name in [*classes][:MAX_CARRIERS]))
     return [part for parts in found for part in parts]
@@ -71,12 +73,6 @@ def _own_hosts(state: ClusterState) -> frozenset[str]:
 def _hosts(ways: Iterable[Json]) -> Iterator[str]:
     found = (str(rule.get("host") or "") for way in ways for rule in spec_of(way).get("rules") or ())
     return (host for host in found if host)
-
-
-def _ways(state: ClusterState) -> list[Json]:
-    """Ingresses that are the target or lead to it."""
-    own = [state.chain.start] if state.target.kind == "Ingress" and state.chain.start else []
-    return [*own, *(each for each in state.items("ingresses") if each not in own and routes(each, state))]
 
 
 async def _carrier(

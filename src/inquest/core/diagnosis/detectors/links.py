@@ -101,7 +101,9 @@ def _walk(start: Key, needs: Mapping[Key, tuple[Need, ...]]) -> dict[Key, Linked
 
 def links(snapshot: Snapshot) -> Links:
     """The map of a snapshot, built once for a ranking."""
-    homes = _homes(snapshot)
+    # Pods, ReplicaSets and Jobs by the topmost owner that is known; the workload need not have been read.
+    owners = {seen.key: owner for seen in snapshot.objects if (owner := _owner(seen))}
+    homes = {key: _top(key, owners) for key in owners}
     plan = _Plan(snapshot, homes, _labelled(snapshot, homes))
     needs: dict[Key, dict[Key, str]] = {}
     for seen in snapshot.objects:
@@ -112,12 +114,6 @@ def links(snapshot: Snapshot) -> Links:
 
 
 # --- who stands for whom -----------------------------------------------------------------------------------
-
-
-def _homes(snapshot: Snapshot) -> dict[Key, Key]:
-    """Pods, ReplicaSets and Jobs by the topmost owner that is known; the workload need not have been read."""
-    owners = {seen.key: owner for seen in snapshot.objects if (owner := _owner(seen))}
-    return {key: _top(key, owners) for key in owners}
 
 
 def _owner(seen: ObservedObject) -> Key | None:

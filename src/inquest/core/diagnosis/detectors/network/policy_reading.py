@@ -119,15 +119,11 @@ def _is_peer(snapshot: Snapshot, policy: ObservedObject, named: Json, peer: Peer
     spaces = named.get("namespaceSelector")
     if spaces is None:
         return peer.namespace == policy.namespace
-    return _is_space(snapshot, spaces, peer.namespace)
-
-
-def _is_space(snapshot: Snapshot, selector: Json, namespace: str) -> bool:
-    """A namespace that was not read has the label that every one has; what else it has is not known."""
-    found = snapshot.at("Namespace", "", namespace)
-    labels = {NAMESPACE_LABEL: namespace, **(found.labels if found else {})}
-    keys = {*(selector.get("matchLabels") or {}), *(each.get("key") for each in listed(selector, "matchExpressions"))}
-    return _takes(selector, labels) or (found is None and bool(keys - {NAMESPACE_LABEL}))
+    # A namespace that was not read has the label that every one has; what else it has is not known.
+    found = snapshot.at("Namespace", "", peer.namespace)
+    labels = {NAMESPACE_LABEL: peer.namespace, **(found.labels if found else {})}
+    keys = {*(spaces.get("matchLabels") or {}), *(each.get("key") for each in listed(spaces, "matchExpressions"))}
+    return _takes(spaces, labels) or (found is None and bool(keys - {NAMESPACE_LABEL}))
 
 
 def _in_block(block: Json, peer: Peer) -> bool:

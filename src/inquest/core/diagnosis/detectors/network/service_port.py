@@ -68,7 +68,7 @@ def service_port(snapshot: Snapshot) -> Iterator[Finding]:
     for service in snapshot.of_kind("Service"):
         if not selector_of(service) or service.spec.get("type") == "ExternalName":
             continue
-        sources = _sources(snapshot, service)
+        sources = pods_behind(snapshot, service) or workloads_behind(snapshot, service)
         if not sources:
             continue
         ports = _ports(snapshot, sources)
@@ -76,11 +76,6 @@ def service_port(snapshot: Snapshot) -> Iterator[Finding]:
             finding = _checked(snapshot, service, port, ports)
             if finding:
                 yield finding
-
-
-def _sources(snapshot: Snapshot, service: ObservedObject) -> list[ObservedObject]:
-    """The pods behind a Service, or the templates where there is no pod."""
-    return pods_behind(snapshot, service) or workloads_behind(snapshot, service)
 
 
 def _ports(snapshot: Snapshot, sources: list[ObservedObject]) -> Ports:

@@ -165,7 +165,8 @@ def _field(owner: TargetRef, seen: ObservedObject | None, what: str) -> str:
         return pod_field(owner, f"containers[name={hit['name']}].ports")
     if hit := _VOLUME.search(what):
         return pod_field(owner, f"volumes[name={hit['name']}]")
-    first = _first_container(seen)
+    found = [each for listing, each in container_specs(seen) if listing == "containers"] if seen else []
+    first = str(found[0].get("name") or "") if found else ""
     for word, rest in _WORDS:
         if word in what.lower():
             return pod_field(owner, f"containers[name={first}].{rest}" if first else rest)
@@ -188,11 +189,6 @@ _WORDS: Final = (
     ("privileged", "securityContext.privileged"),
     ("root", "securityContext.runAsNonRoot"),
 )
-
-
-def _first_container(seen: ObservedObject | None) -> str:
-    found = [each for listing, each in container_specs(seen) if listing == "containers"] if seen else []
-    return str(found[0].get("name") or "") if found else ""
 
 
 # --- webhooks that do not answer -----------------------------------------------------------------------------------

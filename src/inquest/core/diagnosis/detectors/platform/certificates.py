@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Final
 
 from inquest.core.cluster.objects import condition_of, parse_time
@@ -26,16 +25,12 @@ def certificate_expired(snapshot: Snapshot) -> Iterable[Finding]:
     """A Certificate that has run out, or was never issued; one that is being renewed in time is well."""
     for seen in snapshot.of_kind("Certificate"):
         ready = condition_of(seen.status, "Ready")
-        over = _over(seen, snapshot.taken_at)
+        text = str(seen.status.get("notAfter") or "")
+        at = parse_time(text)
+        over = text if at is not None and at <= snapshot.taken_at else ""
         never = ready.get("status") == "False" and not seen.status.get("notAfter")
         if over or (never and has_lasted(ready, snapshot.taken_at, 5 * UNREADY_GRACE)):
             yield _finding(snapshot, seen, ready, over)
-
-
-def _over(found: ObservedObject, now: datetime) -> str:
-    text = str(found.status.get("notAfter") or "")
-    at = parse_time(text)
-    return text if at is not None and at <= now else ""
 
 
 def _finding(snapshot: Snapshot, seen: ObservedObject, ready: Json, over: str) -> Finding:

@@ -69,7 +69,9 @@ def jobs(snapshot: Snapshot) -> Iterator[Finding]:
         yield from _beside(snapshot, pod)
     for cron in snapshot.of_kind("CronJob"):
         if not cron.spec.get("suspend"):
-            yield from _cron_job(snapshot, cron)
+            yield from _told_by_events(snapshot, cron)
+            yield from _never(snapshot, cron)
+            yield from _blocked(snapshot, cron)
 
 
 def _finding(
@@ -170,12 +172,6 @@ def _schedule_of(job: ObservedObject) -> TargetRef | None:
 
 
 # --- CronJobs ----------------------------------------------------------------------------------------------------
-
-
-def _cron_job(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
-    yield from _told_by_events(snapshot, cron)
-    yield from _never(snapshot, cron)
-    yield from _blocked(snapshot, cron)
 
 
 def _told_by_events(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:

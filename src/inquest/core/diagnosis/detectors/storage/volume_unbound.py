@@ -134,7 +134,8 @@ def _class_missing(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason |
     events = [each for each in events_on(snapshot, claim, "ProvisioningFailed") if _NO_CLASS.search(_said(each))]
     if not proof and not events:
         return None
-    if _volume_of_class(snapshot, name):
+    # Volumes made by hand may carry a class that is only a word; one that is free makes the class right.
+    if any(each.spec.get("storageClassName") == name for each in _free(snapshot)):
         return None
     quotes = (*cite(snapshot, claim, quoted("storageClassName", name)), *cite_event(snapshot, next(iter(events), None)))
     why = "its storage class does not exist"
@@ -144,11 +145,6 @@ def _class_missing(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason |
 
 def _said(event: ObservedObject) -> str:
     return message_of(event)
-
-
-def _volume_of_class(snapshot: Snapshot, name: str) -> bool:
-    """Volumes made by hand may carry a class that is only a word; one that is free makes the class right."""
-    return any(each.spec.get("storageClassName") == name for each in _free(snapshot))
 
 
 def _named_volume(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
