@@ -194,7 +194,7 @@ def rca_usage(case: Case, view: Observed | None = None) -> Usage:
     """Tokens that invocation 1 took, streams included."""
     loop = loop_inquiry(case, view)
     last = _synthesis(case, loop)
-    talks = [talk for _, talk in _streams(case, loop).talks] if have_begun(case) else []
+    talks = _streams(case, loop).talks.values() if have_begun(case) else ()
     return sum((one.usage for one in (*talks, *((last,) if last else ()))), loop.usage)
 
 

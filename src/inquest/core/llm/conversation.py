@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
@@ -81,6 +82,9 @@ class CallCounts:
 
     total: int = 0
     by_tool: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: CallCounts) -> CallCounts:
+        return CallCounts(self.total + other.total, Counter(self.by_tool) + Counter(other.by_tool))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final
 
 from inquest.core.llm.prompts.rca import DATA, PARTS, VERDICT, RcaContext
@@ -34,17 +33,14 @@ what they found; no more can be read.
 def stream_prompt(context: RcaContext, *, looks: str, calls: int) -> str:
     """The system message of one stream: the incident and the snapshot, nothing of what was said or done before."""
     part = prompt_section("Your part", f"Look at {looks}.", f"You have {calls} calls.")
-    return join_parts(STREAM, DATA, part, *_parts(context, IN_STREAMS))
+    return join_parts(STREAM, DATA, part, *_shared_parts(context))
 
 
 def synthesis_prompt(context: RcaContext, told: str) -> str:
     """The system message of the call that makes one verdict of what the streams found."""
-    return join_parts(SYNTHESIS, VERDICT, DATA, *_parts(context, IN_STREAMS), told)
+    return join_parts(SYNTHESIS, VERDICT, DATA, *_shared_parts(context), told)
 
 
-def _parts(context: RcaContext, names: Collection[str]) -> list[str]:
+def _shared_parts(context: RcaContext) -> list[str]:
+    names = ("prediction", "incident", "technical", "context", "snapshot")
     return [part.text(context) for part in PARTS if part.name in names]
-
-
-IN_STREAMS: Final = frozenset({"prediction", "incident", "technical", "context", "snapshot"})
-"""Parts that a stream sees too."""
