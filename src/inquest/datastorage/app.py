@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final
 from uuid import uuid4
 
@@ -20,22 +21,22 @@ from starlette.routing import Route
 from inquest.datastorage.access_log import AccessLogMiddleware, StorableTextMiddleware
 from inquest.datastorage.problems import WireProblem, problem_response, unavailable
 from inquest.datastorage.routes import audit, catalogue, discovery, history
+from inquest.datastorage.routes.operations import Operations, describe_service
 from inquest.datastorage.service import BATCH_BODY, Service
 from inquest.datastorage.store.database import Database
-from inquest.datastorage.wire import openapi
+from inquest.datastorage.wire.shapes import Schema
 from inquest.datastorage.wire.types import instant_text
 from inquest.serving.login import LoginMiddleware, LoginPolicy, Reviewer
 from inquest.serving.problems import TITLES
 from inquest.telemetry.metrics import DATASTORAGE_LOGINS
 
-API = "/api/v1"
 NOT_BUILT = (
-    ("/audit/export", "GET"),
-    ("/audit/legal-hold", "GET"),
-    ("/audit/legal-hold", "POST"),
-    ("/audit/legal-hold/{correlation_id}", "DELETE"),
-    ("/audit/notifications", "POST"),
-    ("/audit/remediation-requests/{correlation_id}/reconstruct", "POST"),
+    ("GET", "/audit/export", "exportEvents"),
+    ("GET", "/audit/legal-hold", "listHolds"),
+    ("POST", "/audit/legal-hold", "placeHold"),
+    ("DELETE", "/audit/legal-hold/{correlation_id}", "releaseHold"),
+    ("POST", "/audit/notifications", "notifyAudit"),
+    ("POST", "/audit/remediation-requests/{correlation_id}/reconstruct", "reconstruct"),
 )
 """What the peer has and this service has not."""
 
@@ -65,17 +66,10 @@ def create_app(
     With a `reviewer` every request needs a token; without one whoever reaches the application may use it.
     Who embeds it awaits `app.state.service.close()` at the end, so that no audit of discovery is lost.
     """
-    routes = [
-        *discovery.routes(API),
-        *catalogue.routes(API),
-        *audit.routes(API),
-        *history.routes(API),
-        Route(f"{API}/openapi.json", _description, methods=["GET"]),
-        *(Route(API + path, _not_built, methods=[method]) for path, method in NOT_BUILT),
-    ]
     around = [Middleware(AccessLogMiddleware, most_bytes=BATCH_BODY)]
     around += [Middleware(LoginMiddleware, reviewer=reviewer, policy=LOGIN_POLICY)] if reviewer else []
     around.append(Middleware(StorableTextMiddleware))
+    routes = [one.route for one in OPERATIONS]
     app = Starlette(routes=routes, exception_handlers=_FAILURES, middleware=around)
     app.router.redirect_slashes = False
     app.state.service = Service(database, now=now, new_id=new_id)
@@ -107,12 +101,31 @@ async def unready_reason(database: Database) -> str:
     return ""
 
 
-async def _description(_request: Request) -> Response:
-    return JSONResponse(openapi.openapi_document())
+operations = Operations()
 
 
-async def _not_built(request: Request) -> Response:
+@operations.add("GET", "/openapi.json", {200: "Document"})
+async def describe(_request: Request) -> Response:
+    """This document."""
+    return JSONResponse(openapi_document())
+
+
+async def _not_offered(request: Request) -> Response:
+    """Not offered by this service."""
     raise WireProblem(501, "not-configured", f"{request.method} {request.url.path} is not offered by this service")
+
+
+for _method, _path, _name in NOT_BUILT:
+    operations.add(_method, _path, {}, problems=(501,), name=_name)(_not_offered)
+
+_PARTS = (discovery.operations, catalogue.operations, audit.operations, history.operations, operations)
+OPERATIONS = tuple(one for part in _PARTS for one in part.listed)
+
+
+@cache
+def openapi_document() -> Schema:
+    """The service's own description, served at `/api/v1/openapi.json`."""
+    return describe_service(OPERATIONS)
 
 
 async def _on_problem(request: Request, error: Any) -> Response:

@@ -24,8 +24,8 @@ from inquest.adapters.datastorage.client import DataStorageClient
 from inquest.api.refs import TargetRef
 from inquest.core.redaction.redacted import seal
 from inquest.core.selection.catalogue import CatalogueFilters
-from inquest.datastorage.app import API
-from inquest.datastorage.wire.openapi import openapi_document
+from inquest.datastorage.app import openapi_document
+from inquest.datastorage.routes.operations import API
 from inquest.errors import NotFound
 from inquest.ports.datastorage import AuditEvent
 from tests.integration.datastorage.samples import CONTEXT, DESCRIPTION, assessed, content, hash_computed, started

@@ -27,10 +27,10 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.routing import Route
 
-from inquest.datastorage.app import API, NOT_BUILT, create_app
+from inquest.datastorage.app import NOT_BUILT, OPERATIONS, create_app, openapi_document
+from inquest.datastorage.routes.operations import API
 from inquest.datastorage.store.database import migrate_database
 from inquest.datastorage.store.opening import open_database
-from inquest.datastorage.wire.openapi import OPERATIONS, openapi_document
 from inquest.serving.http import serve_app
 from tests.integration.datastorage.conftest import Site
 from tests.integration.datastorage.samples import DESCRIPTION, assessed, content, hash_computed, started
@@ -58,7 +58,7 @@ async def test_it_names_every_route_and_no_other(site: Site) -> None:
 
 
 async def test_what_is_not_offered_says_so(site: Site) -> None:
-    for path, method in NOT_BUILT:
+    for method, path, _ in NOT_BUILT:
         answer = await site.http.request(method, API + path.replace("{correlation_id}", "rr-1"))
         assert (answer.status_code, answer.json()["type"].rsplit("/", 1)[-1]) == (501, "not-configured")
 

@@ -23,7 +23,7 @@ from inquest.adapters.datastorage.client import ClusterId, DataStorageClient
 from inquest.api.refs import TargetRef
 from inquest.core.history.lessons import CaseEnding, CaseEndings, EffectCheck, LessonKey, learn_lessons
 from inquest.core.redaction.redacted import Redacted, seal
-from inquest.datastorage.app import API
+from inquest.datastorage.routes.operations import API
 from inquest.errors import Unavailable
 from inquest.ports.datastorage import AuditEvent
 from inquest.telemetry.metrics import REGISTRY

@@ -8,11 +8,11 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from inquest.computing import compute
 from inquest.datastorage.domain import hash_chain
 from inquest.datastorage.problems import UNFIT_BODY, SchemaFault, WireProblem
+from inquest.datastorage.routes.operations import Operations
 from inquest.datastorage.service import (
     BATCH_BODY,
     BATCH_SECONDS,
@@ -24,22 +24,15 @@ from inquest.datastorage.service import (
     service_of,
 )
 from inquest.datastorage.wire.audit_events import MOST_EVENTS_IN_A_BATCH, EventError, StoredEvent, event_from_body
-from inquest.datastorage.wire.parameters import audit_question
+from inquest.datastorage.wire.parameters import AUDIT_QUERY, audit_question
 from inquest.datastorage.wire.types import instant_text
 
-
-def routes(api: str) -> list[Route]:
-    """Routes of the audit trail."""
-    return [
-        Route(f"{api}/audit/events", append_one, methods=["POST"]),
-        Route(f"{api}/audit/events", query, methods=["GET"]),
-        Route(f"{api}/audit/events/batch", append_batch, methods=["POST"]),
-        Route(f"{api}/audit/verify-chain", verify_chain, methods=["POST"]),
-    ]
+operations = Operations()
 
 
-async def append_one(request: Request) -> Response:
-    """201 once the event is committed; the same id and content again is 201 too."""
+@operations.add("POST", "/audit/events", {201: "StoredEvent"}, body="NewEvent", problems=(409,))
+async def append_event(request: Request) -> Response:
+    """Append one event: 201 once it is committed; the same id and content again is 201 too."""
     service = service_of(request)
     event = _event(service, await body_of(request, most=EVENT_BODY))
     try:
@@ -61,8 +54,9 @@ def _without_index(problem: WireProblem) -> WireProblem:
     return WireProblem(problem.status, problem.slug, detail, title=problem.title)
 
 
-async def append_batch(request: Request) -> Response:
-    """One to 500 events, all or nothing, ids in the order sent."""
+@operations.add("POST", "/audit/events/batch", {201: "StoredEvents"}, body="NewEvents", problems=(409,))
+async def append_events(request: Request) -> Response:
+    """Append a batch of one to 500 events, all or nothing, ids in the order sent."""
     service, body = service_of(request), await body_of(request, most=BATCH_BODY)
     items = _checked_batch(request, body)
     events = await compute(lambda: [_event_at(service, item, index) for index, item in enumerate(items)])
@@ -104,7 +98,8 @@ def _worded(fault: str) -> str:
     return f"{UNFIT_BODY} #/components/schemas/AuditEventRequest: {fault}"
 
 
-async def query(request: Request) -> Response:
+@operations.add("GET", "/audit/events", {200: "Events"}, query=AUDIT_QUERY)
+async def query_events(request: Request) -> Response:
     """Newest first; the transcript of an investigation is the page of its correlation id."""
     service = service_of(request)
     question = audit_question(request.query_params, now=service.now())
@@ -115,8 +110,9 @@ async def query(request: Request) -> Response:
     return JSONResponse({"data": events, "pagination": pagination})
 
 
+@operations.add("POST", "/audit/verify-chain", {200: "Verdict"}, body="NamedChain")
 async def verify_chain(request: Request) -> Response:
-    """200 whether the chain holds or not; an altered event is one finding."""
+    """Check the hash chain of a correlation id: 200 whether the chain holds or not; an altered event is one finding."""
     service, body = service_of(request), await body_of(request, most=EVENT_BODY)
     correlation_id = body.get("correlation_id") if isinstance(body, dict) else None
     if not isinstance(correlation_id, str) or not correlation_id:

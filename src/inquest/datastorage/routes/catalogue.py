@@ -8,35 +8,20 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from inquest.datastorage.domain.content import ContentError, workflow_from_content
 from inquest.datastorage.domain.identity import canonical_uuid
 from inquest.datastorage.problems import UNFIT_BODY, SchemaFault, WireProblem, not_found, validation_error
+from inquest.datastorage.routes.operations import Operations
 from inquest.datastorage.service import EVENT_BODY, WORKFLOW_BODY, Service, body_of, service_of
 from inquest.datastorage.store.catalogue import ENABLED_AGAIN, NOT_DISABLED, UPDATABLE_STATUSES
 from inquest.datastorage.wire.audit_events import StoredEvent
-from inquest.datastorage.wire.parameters import plain_list_question
+from inquest.datastorage.wire.parameters import PLAIN_LIST, plain_list_question
 from inquest.datastorage.wire.types import MOST_NAME
 
 LIFECYCLE = {"enable": "Active", "disable": "Disabled", "deprecate": "Deprecated"}
 IMMUTABLE = ("description", "content", "labels")
-
-
-def routes(api: str) -> list[Route]:
-    """Routes of the catalogue beside discovery."""
-    return [
-        Route(f"{api}/workflows", list_workflows, methods=["GET"]),
-        Route(f"{api}/workflows", register_workflow, methods=["POST"]),
-        Route(f"{api}/workflows/{{workflow_id}}", patch_workflow, methods=["PATCH"]),
-        *(Route(f"{api}/workflows/{{workflow_id}}/{verb}", change_status, methods=["PATCH"]) for verb in LIFECYCLE),
-        Route(f"{api}/action-types", register_type, methods=["POST"]),
-        Route(f"{api}/action-types", list_types, methods=["GET"]),
-        Route(f"{api}/action-types/{{name}}", describe_type, methods=["PATCH"]),
-        Route(f"{api}/action-types/{{name}}/disable", disable_type, methods=["PATCH"]),
-        Route(f"{api}/action-types/{{name}}/workflow-count", count_workflows, methods=["GET"]),
-    ]
-
+operations = Operations()
 
 Body = TypeVar("Body", bound="_Body")
 
@@ -98,6 +83,7 @@ def _read(kind: type[Body], body: object) -> Body:
         raise SchemaFault(f"{UNFIT_BODY}: {' | '.join(faults)}") from error
 
 
+@operations.add("GET", "/workflows", {200: "Workflows"}, query=PLAIN_LIST)
 async def list_workflows(request: Request) -> Response:
     """The plain list, for the validator, the sync and people."""
     question = plain_list_question(request.query_params)
@@ -105,8 +91,9 @@ async def list_workflows(request: Request) -> Response:
     return JSONResponse({"workflows": records, "limit": question.limit, "offset": question.offset, "total": total})
 
 
+@operations.add("POST", "/workflows", {200: "Workflow", 201: "Workflow"}, body="NewWorkflow", problems=(409,))
 async def register_workflow(request: Request) -> Response:
-    """The checks in their order; 201 for a new row, 200 for the same content."""
+    """Register a workflow by its content: 201 for a new row, 200 for the same content."""
     service, body = service_of(request), await body_of(request, most=WORKFLOW_BODY)
     if isinstance(body, dict) and "schemaImage" in body and "content" in body:
         raise WireProblem(400, "legacy-format", "schemaImage is not accepted any more; send content")
@@ -123,22 +110,7 @@ async def register_workflow(request: Request) -> Response:
     return JSONResponse(dict(done.record), status_code=done.status)
 
 
-async def change_status(request: Request) -> Response:
-    """Enable, disable or deprecate, with a reason."""
-    service, verb = service_of(request), request.url.path.rsplit("/", 1)[-1]
-    wanted = _read(_StatusChange, await body_of(request, most=EVENT_BODY))
-    if not wanted.reason.strip():
-        raise WireProblem(
-            400, "missing-reason", "reason is required for lifecycle operations", title="Missing Required Field"
-        )
-    status, now = LIFECYCLE[verb], service.now()
-    values: dict[str, Any] = {"status": status, "updated_at": now, "updated_by": wanted.updatedBy}
-    values |= {**NOT_DISABLED, "status_reason": wanted.reason}
-    if status == "Disabled":
-        values |= {"disabled_at": now, "disabled_by": wanted.updatedBy, "disabled_reason": wanted.reason}
-    return await _changed(request, values)
-
-
+@operations.add("PATCH", "/workflows/{workflow_id}", {200: "Workflow"}, body="WorkflowPatch", problems=(404, 409))
 async def patch_workflow(request: Request) -> Response:
     """Only the status changes in place; anything else is a new version."""
     service, body = service_of(request), await body_of(request, most=EVENT_BODY)
@@ -155,6 +127,22 @@ async def patch_workflow(request: Request) -> Response:
     return await _changed(request, {**values, "updated_at": service.now()})
 
 
+async def change_status(request: Request) -> Response:
+    """Change the state of a workflow, with a reason."""
+    service, verb = service_of(request), request.url.path.rsplit("/", 1)[-1]
+    wanted = _read(_StatusChange, await body_of(request, most=EVENT_BODY))
+    if not wanted.reason.strip():
+        raise WireProblem(
+            400, "missing-reason", "reason is required for lifecycle operations", title="Missing Required Field"
+        )
+    status, now = LIFECYCLE[verb], service.now()
+    values: dict[str, Any] = {"status": status, "updated_at": now, "updated_by": wanted.updatedBy}
+    values |= {**NOT_DISABLED, "status_reason": wanted.reason}
+    if status == "Disabled":
+        values |= {"disabled_at": now, "disabled_by": wanted.updatedBy, "disabled_reason": wanted.reason}
+    return await _changed(request, values)
+
+
 async def _changed(request: Request, values: Mapping[str, Any]) -> Response:
     service, asked = service_of(request), request.path_params["workflow_id"]
     workflow_id = canonical_uuid(asked)
@@ -166,8 +154,18 @@ async def _changed(request: Request, values: Mapping[str, Any]) -> Response:
     return JSONResponse(record)
 
 
+for _verb in LIFECYCLE:
+    _path, _name = f"/workflows/{{workflow_id}}/{_verb}", f"{_verb}Workflow"
+    _declare = operations.add("PATCH", _path, {200: "Workflow"}, body="StatusChange", problems=(404, 409), name=_name)
+    _declare(change_status)
+
+
+@operations.add("POST", "/action-types", {200: "ActionType", 201: "ActionType"}, body="NewActionType", problems=(409,))
 async def register_type(request: Request) -> Response:
-    """201 `created`, 200 `exists`, 200 when it was enabled again; an existing description stays as it is."""
+    """Register an action type: 201 for a new one, 200 for one that is there or enabled again.
+
+    An existing description stays as it is.
+    """
     service = service_of(request)
     wanted = _read(_NewType, await body_of(request, most=EVENT_BODY))
     status, description = await service.catalogue.register_type(
@@ -178,13 +176,17 @@ async def register_type(request: Request) -> Response:
     return JSONResponse(body, status_code=201 if status == "created" else 200)
 
 
+@operations.add("GET", "/action-types", {200: "KnownActionTypes"})
 async def list_types(request: Request) -> Response:
     """Every action type with its state, so that a sync can compare (beyond the peer, which answers 405)."""
     return JSONResponse({"actionTypes": await service_of(request).catalogue.types()})
 
 
+@operations.add(
+    "PATCH", "/action-types/{name}", {200: "ChangedActionType"}, body="DescribedActionType", problems=(404, 409)
+)
 async def describe_type(request: Request) -> Response:
-    """Replace the description; `updatedFields` is null when nothing changed."""
+    """Replace the description of an action type; `updatedFields` is null when nothing changed."""
     service, name = service_of(request), request.path_params["name"]
     wanted = _read(_DescribedType, await body_of(request, most=EVENT_BODY))
     new = wanted.description.stored()
@@ -194,8 +196,15 @@ async def describe_type(request: Request) -> Response:
     return JSONResponse(body)
 
 
+@operations.add(
+    "PATCH",
+    "/action-types/{name}/disable",
+    {200: "DisabledActionType", 409: "UsedActionType"},
+    body="DisabledBy",
+    problems=(404,),
+)
 async def disable_type(request: Request) -> Response:
-    """409 with the names while active workflows use it."""
+    """Disable an action type: 409 with the names while active workflows use it."""
     service, name = service_of(request), request.path_params["name"]
     wanted = _read(_DisabledType, await body_of(request, most=EVENT_BODY))
     names = await service.catalogue.disable_type(name, by=wanted.disabledBy, now=service.now())
@@ -205,6 +214,7 @@ async def disable_type(request: Request) -> Response:
     return JSONResponse({"actionType": name, "status": "Disabled"})
 
 
+@operations.add("GET", "/action-types/{name}/workflow-count", {200: "Count"})
 async def count_workflows(request: Request) -> Response:
     """Active workflows of a type; 0 for an unknown name."""
     return JSONResponse({"count": await service_of(request).catalogue.workflow_count(request.path_params["name"])})

@@ -8,34 +8,28 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from inquest.datastorage.domain import scoring
 from inquest.datastorage.domain.identity import canonical_uuid
 from inquest.datastorage.domain.scoring import Offer, WorkflowScore
 from inquest.datastorage.problems import not_found
+from inquest.datastorage.routes.operations import Operations
 from inquest.datastorage.service import Service, service_of
 from inquest.datastorage.store.catalogue import full_record, labels_of
 from inquest.datastorage.wire.audit_events import StoredEvent
-from inquest.datastorage.wire.parameters import DiscoveryQuestion, discovery_question
+from inquest.datastorage.wire.parameters import DISCOVERY, EXPLAIN, GATE, DiscoveryQuestion, discovery_question
 
 LISTED_ACTIONS = "workflow.catalog.actions_listed"
 LISTED_WORKFLOWS = "workflow.catalog.workflows_listed"
 RETRIEVED = "workflow.catalog.workflow_retrieved"
 VALIDATED = "workflow.catalog.selection_validated"
+operations = Operations()
+"""`actions` is a literal segment and comes before `{workflow_id}`."""
 
 
-def routes(api: str) -> list[Route]:
-    """`actions` is a literal segment and comes before `{workflow_id}`."""
-    return [
-        Route(f"{api}/workflows/actions", list_actions, methods=["GET"]),
-        Route(f"{api}/workflows/actions/{{action_type}}", list_workflows, methods=["GET"]),
-        Route(f"{api}/workflows/{{workflow_id}}", get_workflow, methods=["GET"]),
-    ]
-
-
+@operations.add("GET", "/workflows/actions", {200: "ActionTypes"}, query=DISCOVERY)
 async def list_actions(request: Request) -> Response:
-    """Step 1: action types that have a workflow for this context."""
+    """Discovery, step 1: action types that have a workflow for this context."""
     started, service = perf_counter(), service_of(request)
     question = discovery_question(request.query_params, needs_filters=True)
     cached = await service.catalogue.cached()
@@ -48,8 +42,9 @@ async def list_actions(request: Request) -> Response:
     return JSONResponse({"actionTypes": shown, "pagination": page.pagination})
 
 
-async def list_workflows(request: Request) -> Response:
-    """Step 2: workflows of a type, best first; the score itself stays here unless a person asks."""
+@operations.add("GET", "/workflows/actions/{action_type}", {200: "Offers"}, query=(*DISCOVERY, EXPLAIN))
+async def list_offers(request: Request) -> Response:
+    """Discovery, step 2: the workflows of a type, best first; the score stays here unless a person asks."""
     started, service, action_type = perf_counter(), service_of(request), request.path_params["action_type"]
     question = discovery_question(request.query_params, needs_filters=True)
     cached = await service.catalogue.cached()
@@ -65,8 +60,9 @@ def _shown(offer: Offer, score: WorkflowScore, *, explain: bool) -> dict[str, An
     return {**offer.summary, "score": points} if explain else dict(offer.summary)
 
 
+@operations.add("GET", "/workflows/{workflow_id}", {200: "Workflow"}, query=GATE, problems=(404,))
 async def get_workflow(request: Request) -> Response:
-    """Step 3: the record, behind the security gate; a gated id and a missing id look alike."""
+    """Discovery, step 3: the record, behind the security gate; a gated id and a missing id look alike."""
     started, service, asked = perf_counter(), service_of(request), request.path_params["workflow_id"]
     question = discovery_question(request.query_params, needs_filters=False)
     workflow_id = canonical_uuid(asked)

@@ -200,32 +200,52 @@ def _check_bounds(at: datetime, now: datetime) -> None:
 
 @dataclass(frozen=True)
 class MemberType:
-    """A type of a payload member; `name` completes `value must be …`."""
+    """A type of a payload member; `name` completes `value must be …`, `schema` says it in JSON Schema."""
 
     name: str
+    schema: Mapping[str, Any]
     fits: Callable[[object], bool]
 
 
-RESPONSE_MEMBERS = {"incidentId", "analysis", "rootCauseAnalysis", "confidence", "timestamp"}
-VERDICTS = ("Right", "Wrong", "Partial")
-COMPONENTS = frozenset({"health", "alert", "alert_decay", "metrics", "hash", "scheduled", "completed"})
+RESPONSE_MEMBERS = ("analysis", "confidence", "incidentId", "rootCauseAnalysis", "timestamp")
 
-TEXT = MemberType("a string", lambda value: isinstance(value, str))
-BOOLEAN = MemberType("a boolean", lambda value: isinstance(value, bool))
-NUMBER = MemberType("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
-COUNT = MemberType(
-    "an integer", lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+TEXT = MemberType("a string", {"type": "string"}, lambda value: isinstance(value, str))
+BOOLEAN = MemberType("a boolean", {"type": "boolean"}, lambda value: isinstance(value, bool))
+NUMBER = MemberType(
+    "a number", {"type": "number"}, lambda value: isinstance(value, int | float) and not isinstance(value, bool)
 )
-POSITIVE = MemberType("an integer of at least 1", lambda value: COUNT.fits(value) and value != 0)
-TEXTS = MemberType("an array", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
-OBJECT = MemberType("an object", lambda value: isinstance(value, dict))
+COUNT = MemberType(
+    "an integer",
+    {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
+    lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31,
+)
+POSITIVE = MemberType(
+    "an integer of at least 1", {**COUNT.schema, "minimum": 1}, lambda value: COUNT.fits(value) and value != 0
+)
+TEXTS = MemberType(
+    "an array",
+    {"type": "array", "items": {"type": "string"}},
+    lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+)
+OBJECT = MemberType("an object", {"type": "object"}, lambda value: isinstance(value, dict))
+ANY = MemberType("a value", {}, lambda _: True)
 RESPONSE = MemberType(
     "an object with incidentId, analysis, rootCauseAnalysis, confidence and timestamp",
-    lambda value: isinstance(value, dict) and value.keys() >= RESPONSE_MEMBERS,
+    {"type": "object", "required": list(RESPONSE_MEMBERS), "properties": {name: {} for name in RESPONSE_MEMBERS}},
+    lambda value: isinstance(value, dict) and value.keys() >= set(RESPONSE_MEMBERS),
 )
-COMPONENT = MemberType("a component of the assessment", lambda value: isinstance(value, str) and value in COMPONENTS)
-LIFECYCLE_OUTCOME = MemberType("Success or Failed", lambda value: value in ("Success", "Failed"))
-VERDICT = MemberType("Right, Wrong or Partial", lambda value: value in VERDICTS)
+
+
+def _word(name: str, words: tuple[str, ...]) -> MemberType:
+    return MemberType(name, {"type": "string", "enum": list(words)}, lambda value: value in words)
+
+
+COMPONENT = _word(
+    "a component of the assessment",
+    ("alert", "alert_decay", "completed", "hash", "health", "metrics", "scheduled"),
+)
+LIFECYCLE_OUTCOME = _word("Success or Failed", ("Success", "Failed"))
+VERDICT = _word("Right, Wrong or Partial", ("Right", "Wrong", "Partial"))
 
 
 @dataclass(frozen=True)
@@ -292,7 +312,7 @@ PAYLOADS: Mapping[str, PayloadShape] = {
         {"analysis_full": TEXT, "tokens_used": COUNT, "tool_call_count": COUNT},
     ),
     "aiagent.llm.tool_call": PayloadShape(
-        {**_AGENT, "tool_call_index": COUNT, "tool_name": TEXT, "tool_result": MemberType("a value", lambda _: True)},
+        {**_AGENT, "tool_call_index": COUNT, "tool_name": TEXT, "tool_result": ANY},
         {"tool_arguments": OBJECT, "tool_result_preview": TEXT},
     ),
     "aiagent.workflow.validation_attempt": PayloadShape(

@@ -1,17 +1,18 @@
-"""Reading of requests: what is checked before any handler runs. Pure."""
+"""Reading of requests: what is checked before any handler runs, by the tables that also describe it. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from inquest.datastorage.domain import similarity
 from inquest.datastorage.domain.scoring import BOOLEAN_LABELS, TEXT_LABELS, Query
 from inquest.datastorage.problems import SchemaFault, WireProblem, validation_error
+from inquest.datastorage.wire.shapes import FILLED, TEXT, WHOLE, Schema, one_of_words
 from inquest.datastorage.wire.types import (
     CATEGORIES,
     OUTCOMES,
@@ -36,7 +37,68 @@ MOST_INTEGER = 2**31 - 1
 
 _DAYS = re.compile(r"(\d{1,5})d")
 _ZONELESS = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
-ENUMS = {"severity": SEVERITIES, "priority": PRIORITIES}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A key of the query, or a part of the path."""
+
+    name: str
+    schema: Schema
+    required: bool = False
+
+    def described(self, place: str) -> Schema:
+        """As OpenAPI writes it; `place` is `query` or `path`."""
+        return {"name": self.name, "in": place, "required": self.required, "schema": self.schema}
+
+
+def _integer_parameter(name: str, most: int | None = None) -> Parameter:
+    return Parameter(name, WHOLE if most is None else {**WHOLE, "maximum": most})
+
+
+_SEVERITY = Parameter("severity", one_of_words(SEVERITIES))
+_PRIORITY = Parameter("priority", one_of_words(PRIORITIES))
+_OFFSET = _integer_parameter("offset")
+GATE: Final = (
+    _SEVERITY,
+    Parameter("component", TEXT),
+    Parameter("environment", TEXT),
+    _PRIORITY,
+    *(Parameter(name, TEXT) for name in ("custom_labels", "detected_labels", "remediation_id")),
+)
+"""The filters, which step 3 of a discovery need not have."""
+_PAGE: Final = (_OFFSET, _integer_parameter("limit", MOST_PAGE))
+DISCOVERY: Final = (*(replace(one, required=True) for one in GATE[:4]), *GATE[4:], *_PAGE)
+EXPLAIN: Final = Parameter("explain", one_of_words(("true", "false")))
+PLAIN_LIST: Final = (
+    Parameter("status", one_of_words(PLAIN_LIST_STATUSES)),
+    _PRIORITY,
+    *(Parameter(name, TEXT) for name in ("environment", "component", "workflow_name")),
+    _OFFSET,
+    _integer_parameter("limit", MOST_PLAIN_LIST),
+)
+AUDIT_QUERY: Final = (
+    Parameter("event_category", one_of_words(CATEGORIES)),
+    Parameter("event_outcome", one_of_words(OUTCOMES)),
+    *(Parameter(name, TEXT) for name in ("event_type", "severity", "correlation_id", "since", "until")),
+    _OFFSET,
+    _integer_parameter("limit", MOST_AUDIT_PAGE),
+)
+HISTORY: Final = (
+    Parameter("targetKind", FILLED, required=True),
+    Parameter("targetName", FILLED, required=True),
+    Parameter("targetNamespace", TEXT, required=True),
+    Parameter("currentSpecHash", FILLED, required=True),
+    Parameter("tier1Window", TEXT),
+    Parameter("tier2Window", TEXT),
+    Parameter("scope", one_of_words(similarity.SCOPES)),
+    Parameter("tierLimit", {**WHOLE, "minimum": 1, "maximum": similarity.MOST_TIER_LIMIT}),
+    Parameter("cluster", TEXT),
+)
+MEMORY: Final = (
+    *(Parameter(name, FILLED, required=True) for name in ("cluster", "owner")),
+    Parameter("playbooks", TEXT),
+)
 
 
 @dataclass(frozen=True)
@@ -101,8 +163,7 @@ class AuditQuestion:
 
 def discovery_question(given: Parameters, *, needs_filters: bool) -> DiscoveryQuestion:
     """Steps 1 and 2 need the four mandatory filters, step 3 does not."""
-    required = ("severity", "component", "environment", "priority") if needs_filters else ()
-    _refuse([*_missing(given, required), *_outside(given, ENUMS), *_integers(given, offset=None, limit=MOST_PAGE)])
+    _refuse_unfit(given, DISCOVERY if needs_filters else (*GATE, *_PAGE))
     query = Query(
         severity=given.get("severity", ""),
         component=given.get("component", ""),
@@ -170,8 +231,7 @@ def _go_kind(value: object) -> str:
 
 def plain_list_question(given: Parameters) -> PlainListQuestion:
     """Row 4 of the endpoints: over 1000 is refused, over 100 is cut."""
-    enums = {"status": PLAIN_LIST_STATUSES, "priority": PRIORITIES}
-    _refuse([*_outside(given, enums), *_integers(given, offset=None, limit=MOST_PLAIN_LIST)])
+    _refuse_unfit(given, PLAIN_LIST)
     limit = _integer(given, "limit", DEFAULT_PLAIN_LIST)
     return PlainListQuestion(
         status=given.get("status", ""),
@@ -186,12 +246,7 @@ def plain_list_question(given: Parameters) -> PlainListQuestion:
 
 def history_question(given: Parameters) -> HistoryQuestion:
     """What history is asked by; an empty window means the default."""
-    _refuse([*_missing(given, ("targetKind", "targetName", "targetNamespace", "currentSpecHash"))])
-    for name in ("targetKind", "targetName", "currentSpecHash"):
-        if not given[name]:
-            raise WireProblem(
-                400, "missing-parameter", f"{name} query parameter is required", title="Missing Required Parameter"
-            )
+    _refuse_missing(given, HISTORY)
     tier1, tier2 = (_window(given, name, default) for name, default in _WINDOWS.items())
     if tier2 <= tier1:
         raise _invalid("tier2Window must be greater than tier1Window")
@@ -210,12 +265,7 @@ def history_question(given: Parameters) -> HistoryQuestion:
 
 def memory_question(given: Parameters) -> MemoryQuestion:
     """Both names are needed: an unknown cluster has no memory."""
-    _refuse([*_missing(given, ("cluster", "owner"))])
-    for name in ("cluster", "owner"):
-        if not given[name]:
-            raise WireProblem(
-                400, "missing-parameter", f"{name} query parameter is required", title="Missing Required Parameter"
-            )
+    _refuse_missing(given, MEMORY)
     playbooks = frozenset(filter(None, given.get("playbooks", "").split(",")))
     return MemoryQuestion(given["cluster"], given["owner"], playbooks)
 
@@ -255,8 +305,7 @@ def _invalid(detail: str) -> WireProblem:
 
 def audit_question(given: Parameters, *, now: datetime) -> AuditQuestion:
     """What the audit trail is asked by."""
-    enums = {"event_category": CATEGORIES, "event_outcome": OUTCOMES}
-    _refuse([*_outside(given, enums), *_integers(given, offset=None, limit=MOST_AUDIT_PAGE)])
+    _refuse_unfit(given, AUDIT_QUERY)
     names = ("event_type", "event_category", "event_outcome", "severity", "correlation_id")
     limit = _integer(given, "limit", DEFAULT_AUDIT_PAGE)
     return AuditQuestion(
@@ -316,32 +365,49 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _missing(given: Parameters, names: tuple[str, ...]) -> Iterator[str]:
-    for name in names:
-        if name not in given:
-            yield f'parameter "{name}" in query has an error: value is required but missing'
+def _refuse_missing(given: Parameters, wanted: Iterable[Parameter]) -> None:
+    """All that are not there in one answer, then the first one that is empty and must not be."""
+    _refuse(_missing(given, wanted))
+    for one in wanted:
+        if one.required and one.schema is FILLED and not given[one.name]:
+            detail = f"{one.name} query parameter is required"
+            raise WireProblem(400, "missing-parameter", detail, title="Missing Required Parameter")
 
 
-def _outside(given: Parameters, enums: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    for name, allowed in enums.items():
-        if name in given and given[name] not in allowed:
+def _refuse_unfit(given: Parameters, known: tuple[Parameter, ...]) -> None:
+    """What is missing, then words that are not of the list, then integers that are none, in one answer."""
+    _refuse((*_missing(given, known), *_outside(given, known), *_bad_integers(given, known)))
+
+
+def _missing(given: Parameters, known: Iterable[Parameter]) -> Iterator[str]:
+    for one in known:
+        if one.required and one.name not in given:
+            yield f'parameter "{one.name}" in query has an error: value is required but missing'
+
+
+def _outside(given: Parameters, known: Iterable[Parameter]) -> Iterator[str]:
+    for one in known:
+        allowed = one.schema.get("enum")
+        if allowed and one.name in given and given[one.name] not in allowed:
             listed = json.dumps(allowed, separators=(",", ":"))
-            yield f'parameter "{name}" in query has an error: value is not one of the allowed values {listed}'
+            yield f'parameter "{one.name}" in query has an error: value is not one of the allowed values {listed}'
 
 
-def _integers(given: Parameters, **most: int | None) -> Iterator[str]:
-    for name, highest in most.items():
-        text = given.get(name, "")
-        if text and not re.fullmatch(r"[+-]?\d{1,18}", text):
-            yield f'parameter "{name}" in query has an error: value {text}: an invalid integer: invalid syntax'
-        elif text and highest is not None and int(text) > highest:
-            yield f'parameter "{name}" in query has an error: number must be at most {highest}'
+def _bad_integers(given: Parameters, known: Iterable[Parameter]) -> Iterator[str]:
+    for one in known:
+        text, highest = given.get(one.name, ""), one.schema.get("maximum")
+        if not text or one.schema["type"] != "integer":
+            continue
+        if not re.fullmatch(r"[+-]?\d{1,18}", text):
+            yield f'parameter "{one.name}" in query has an error: value {text}: an invalid integer: invalid syntax'
+        elif highest is not None and int(text) > highest:
+            yield f'parameter "{one.name}" in query has an error: number must be at most {highest}'
 
 
 def _integer(given: Parameters, name: str, default: int) -> int:
     return min(int(given[name]), MOST_INTEGER) if given.get(name) else default
 
 
-def _refuse(faults: list[str]) -> None:
-    if faults:
-        raise SchemaFault(" | ".join(faults))
+def _refuse(faults: Iterable[str]) -> None:
+    if said := " | ".join(faults):
+        raise SchemaFault(said)
