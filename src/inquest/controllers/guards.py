@@ -21,7 +21,7 @@ from inquest.controllers.catalogue.live import (
     versions_of,
 )
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_objects
+from inquest.controllers.reading import find, parse_objects
 from inquest.controllers.signal.history import chain_rules, known_history
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.freeze import OpenWindow, open_windows
@@ -159,9 +159,9 @@ class Guards:
         return (*near, dict(found["metadata"].get("labels") or {})), False
 
     async def _holder(self, target: TargetRef, execution_uid: str) -> Holder | None:
-        try:
-            job = await self.ports.status.read(JOB, job_name(target_string(target)), self.ports.execution_namespace)
-        except NotFound:
+        name = job_name(target_string(target))
+        job = await find(self.ports.status, JOB, name, self.ports.execution_namespace)
+        if job is None:
             return None
         uid = (job["metadata"].get("labels") or {}).get(EXECUTION_LABEL, "")
         # A Job without our label is not waited for: the execution that meets it fails.

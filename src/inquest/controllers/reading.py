@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import structlog
 from pydantic import ValidationError
 
+from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.base import Resource
 from inquest.api.catalogue import ActionType, RemediationWorkflow
-from inquest.ports.kubernetes import Json
+from inquest.api.execution import WorkflowExecution
+from inquest.api.investigation import Investigation
+from inquest.api.signal import Signal
+from inquest.errors import NotFound
+from inquest.ports.kinds import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
+from inquest.ports.kubernetes import Json, Objects, ResourceKind
 
 log = structlog.stdlib.get_logger(__name__)
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
 
+KIND_OF_MODEL: Final[Mapping[type[Resource], ResourceKind]] = {
+    Signal: SIGNAL,
+    Investigation: INVESTIGATION,
+    RemediationApprovalRequest: APPROVAL,
+    WorkflowExecution: EXECUTION,
+}
 CATALOGUE: Final = (ActionType, RemediationWorkflow)
 MAX_TOLD: Final = 1000
 _told: dict[tuple[str, str], None] = {}
@@ -45,6 +57,26 @@ def parse_objects(model: type[ResourceT], objects: Iterable[Json]) -> tuple[Reso
     if model in CATALOGUE:
         _lists[model] = found
     return found
+
+
+async def find(status: Objects, kind: ResourceKind, name: str, namespace: str) -> Json | None:
+    """An object as the API server has it; None where there is none."""
+    try:
+        return await status.read(kind, name, namespace)
+    except NotFound:
+        return None
+
+
+async def find_object(status: Objects, model: type[ResourceT], name: str, namespace: str) -> ResourceT | None:
+    """One of ours; None where there is none, pydantic's ValidationError where it cannot be read."""
+    found = await find(status, KIND_OF_MODEL[model], name, namespace)
+    return parse_object(model, found) if found is not None else None
+
+
+async def find_readable(status: Objects, model: type[ResourceT], name: str, namespace: str) -> ResourceT | None:
+    """One of ours; None where there is none or it cannot be read, which the log says then."""
+    found = await find(status, KIND_OF_MODEL[model], name, namespace)
+    return _read(model, found) if found is not None else None
 
 
 def unreadable_fields(error: ValidationError) -> str:

@@ -14,11 +14,10 @@ from inquest.controllers.catalogue.controller import CatalogueController
 from inquest.controllers.execution.controller import ExecutionController
 from inquest.controllers.investigation.controller import InvestigationController
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_objects
+from inquest.controllers.reading import find_object, parse_objects
 from inquest.controllers.signal.controller import SignalController
 from inquest.controllers.signal.recommend import Recommendations
-from inquest.errors import NotFound
-from inquest.ports.kinds import APPROVAL, INVESTIGATION
+from inquest.ports.kinds import INVESTIGATION
 
 Look = Callable[[str, str], Awaitable[timedelta | None]]
 """Namespace and name of an object to when it is to be looked at again."""
@@ -83,9 +82,6 @@ class Reconcilers:
 
     async def _decision(self, namespace: str, name: str) -> timedelta | None:
         """A request changed: its case is looked at now, whatever else is going on."""
-        try:
-            found = RemediationApprovalRequest.from_object(await self.ports.status.read(APPROVAL, name, namespace))
-        except NotFound:
-            # Deleted while pending: the case makes it again at its next look.
-            return None
-        return await self._case(namespace, found.spec.investigation_ref.name)
+        found = await find_object(self.ports.status, RemediationApprovalRequest, name, namespace)
+        # Deleted while pending: the case makes it again at its next look.
+        return await self._case(namespace, found.spec.investigation_ref.name) if found else None

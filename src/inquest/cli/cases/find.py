@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.execution import WorkflowExecution
@@ -19,15 +19,15 @@ from inquest.api.types import Phase
 from inquest.cli.exits import Exit
 from inquest.cli.options import Session
 from inquest.cli.output import print_warning
+from inquest.controllers.reading import find_object
 from inquest.errors import Forbidden, Invalid, NotFound, Retryable
-from inquest.ports.kinds import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
-from inquest.ports.kubernetes import Json, ResourceKind
+from inquest.ports.kinds import INVESTIGATION
+from inquest.ports.kubernetes import Json
 from inquest.presentation.case import CaseObjects
 
 if TYPE_CHECKING:
     from inquest.core.case.case import Case
 
-T = TypeVar("T")
 PAUSE_FIRST: Final = 1.0
 PAUSE_LAST: Final = 15.0
 """Seconds between two tries to watch again."""
@@ -42,7 +42,7 @@ async def investigation_object(at: Session, name: str) -> Json:
     try:
         return await at.kube.status.read(INVESTIGATION, word, at.namespace)
     except NotFound:
-        signal = await _read(at, SIGNAL, word, Signal.from_object)
+        signal = await find_object(at.kube.status, Signal, word, at.namespace)
     if signal is None:
         raise NotFound(
             f"there is no Investigation and no Signal {word} in namespace {at.namespace}: -n names another one, "
@@ -92,30 +92,19 @@ def session_at(at: Session, found: Json) -> Session:
 
 async def told_of(at: Session, found: Json) -> CaseObjects:
     """The case of an Investigation, with what belongs to it."""
-    inv, at = Investigation.from_object(found), session_at(at, found)
-    ref = inv.spec.signal_ref
+    inv, status = Investigation.from_object(found), at.kube.status
+    ref, namespace = inv.spec.signal_ref, inv.namespace
+    request = None
+    with suppress(Forbidden):
+        # Who looks at cases need not be let see requests; the Investigation says who decided.
+        request = await find_object(status, RemediationApprovalRequest, approval_name(inv.name), namespace)
     return CaseObjects(
         inv,
-        signal=await _read(at, SIGNAL, ref.name, Signal.from_object) if ref else None,
-        request=await _request(at, approval_name(inv.name)),
-        execution=await _read(at, EXECUTION, execution_name(inv.name), WorkflowExecution.from_object),
-        undo=await _read(at, EXECUTION, undo_name(inv.name), WorkflowExecution.from_object),
+        signal=await find_object(status, Signal, ref.name, namespace) if ref else None,
+        request=request,
+        execution=await find_object(status, WorkflowExecution, execution_name(inv.name), namespace),
+        undo=await find_object(status, WorkflowExecution, undo_name(inv.name), namespace),
     )
-
-
-async def _request(at: Session, name: str) -> RemediationApprovalRequest | None:
-    """Who looks at cases need not be let see requests; the Investigation says who decided."""
-    try:
-        return await _read(at, APPROVAL, name, RemediationApprovalRequest.from_object)
-    except Forbidden:
-        return None
-
-
-async def _read(at: Session, kind: ResourceKind, name: str, parse: Callable[[Any], T]) -> T | None:
-    try:
-        return parse(await at.kube.status.read(kind, name, at.namespace))
-    except NotFound:
-        return None
 
 
 async def follow_case(at: Session, name: str) -> AsyncIterator[CaseObjects]:

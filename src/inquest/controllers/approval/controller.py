@@ -17,6 +17,7 @@ from inquest.api.names import REQUESTER_ANNOTATION, approval_name, execution_nam
 from inquest.api.types import ApprovalPhase, ApprovalState, VoidReason
 from inquest.controllers.guards import Guards, bare_reference
 from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.reading import find, find_object
 from inquest.controllers.status import publish_status
 from inquest.core.case import facts
 from inquest.core.case.case import Case
@@ -30,8 +31,8 @@ from inquest.core.remediation.approval import (
     decided_at,
 )
 from inquest.core.remediation.execution import digest_of_execution
-from inquest.errors import Conflict, Forbidden, NotFound, Retryable, Tampered
-from inquest.ports.kinds import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL, EXECUTION
+from inquest.errors import Conflict, Forbidden, Retryable, Tampered
+from inquest.ports.kinds import ADMISSION_BINDING, ADMISSION_POLICY, APPROVAL
 from inquest.ports.kubernetes import Access, Person
 
 APPROVE: Final = Access("approve", GROUP, "remediationapprovalrequests")
@@ -60,9 +61,8 @@ class ApprovalController:
 
         `context` is the target of the proposal as the same look has read it already.
         """
-        try:
-            raw = await self.ports.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
-        except NotFound:
+        raw = await find(self.ports.status, APPROVAL, approval_name(inv.name), inv.namespace)
+        if raw is None:
             return None
         found = RemediationApprovalRequest.from_object(raw)
         moment = decided_at(raw)
@@ -127,9 +127,8 @@ class ApprovalController:
         intent = next((fact for fact in reversed(case.all(facts.EffectIntended)) if fact.name == name), None)
         if created is not None or intent is None or ruled is None:
             return created.uid if created else ""
-        try:
-            found = WorkflowExecution.from_object(await self.ports.status.read(EXECUTION, name, inv.namespace))
-        except NotFound:
+        found = await find_object(self.ports.status, WorkflowExecution, name, inv.namespace)
+        if found is None:
             return ""
         is_ours = any(ref.uid == inv.uid for ref in found.metadata.owner_references)
         is_meant = digest_of_execution(found.spec, ruled.ruling.policy_hash) == intent.digest
@@ -178,10 +177,9 @@ class ApprovalController:
 
         It stays used by the first. One that was deleted before anything ran (`withdrawn`, uids) gives way to another.
         """
-        try:
-            raw = await self.ports.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
-        except NotFound as error:
-            raise Conflict(f"{approval_name(inv.name)} has just gone") from error
+        raw = await find(self.ports.status, APPROVAL, approval_name(inv.name), inv.namespace)
+        if raw is None:
+            raise Conflict(f"{approval_name(inv.name)} has just gone")
         found = RemediationApprovalRequest.from_object(raw)
         if found.uid != request_uid:
             raise Tampered(f"{found.name} is not the request that was decided")
@@ -196,9 +194,8 @@ class ApprovalController:
 
     async def close(self, inv: Investigation) -> None:
         """The case has ended: a request that nobody decided, or that was never used, is void."""
-        try:
-            raw = await self.ports.status.read(APPROVAL, approval_name(inv.name), inv.namespace)
-        except NotFound:
+        raw = await find(self.ports.status, APPROVAL, approval_name(inv.name), inv.namespace)
+        if raw is None:
             return
         found = RemediationApprovalRequest.from_object(raw)
         owned = any(ref.uid == inv.uid for ref in found.metadata.owner_references)

@@ -33,11 +33,11 @@ from inquest.controllers.catalogue.live import (
     versions_of,
 )
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import ResourceT, parse_objects, unreadable_fields
+from inquest.controllers.reading import ResourceT, find, parse_objects, unreadable_fields
 from inquest.controllers.status import publish_status
 from inquest.core.signals.triage import MANUAL_REVIEW_PENDING
 from inquest.core.text import compile_re2
-from inquest.errors import AlreadyExists, Invalid, NeedsPerson, NotFound, Unavailable
+from inquest.errors import AlreadyExists, Invalid, NeedsPerson, Unavailable
 from inquest.ports.datastorage import RegisteredEntry
 from inquest.ports.kinds import ACTION_TYPE, SIGNAL, WORKFLOW
 from inquest.ports.kubernetes import ResourceKind
@@ -265,11 +265,11 @@ class CatalogueController:
         return min(named, key=_seniority, default=None)
 
     async def _read(self, kind: ResourceKind, model: type[Resource], namespace: str, name: str) -> Resource | None:
-        try:
-            return model.from_object(await self.ports.status.read(kind, name, namespace))
-        except NotFound:
+        found = await find(self.ports.status, kind, name, namespace)
+        if found is None:
             self.pending.pop(f"{kind.kind} {namespace}/{name}", None)
             return None
+        return model.from_object(found)
 
     async def _told(self, kind: ResourceKind, found: Resource, result: RegistrationAttempt) -> timedelta | None:
         now = await self.ports.now()

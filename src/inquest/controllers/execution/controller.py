@@ -47,7 +47,7 @@ from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.notices import given_up, merge_notices, send_notice, unless_late
 from inquest.controllers.pods import pods_of
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_object
+from inquest.controllers.reading import find, find_object
 from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import publish_status, redact_object
 from inquest.core.case.facts import Closed, EffectIntended, ExecutionCreated, ExecutionWithdrawn, Fact, UndoCreated
@@ -97,9 +97,8 @@ class ExecutionController:
 
     async def look(self, namespace: str, name: str) -> timedelta | None:
         """Bring one execution further; gives when to look again."""
-        try:
-            found = parse_object(WorkflowExecution, await self.ports.status.read(EXECUTION, name, namespace))
-        except NotFound:
+        found = await find_object(self.ports.status, WorkflowExecution, name, namespace)
+        if found is None:
             return None
         if found.metadata.deletion_timestamp is not None:
             return await self._let_go(found)
@@ -309,12 +308,8 @@ class ExecutionController:
     async def _roll_back(self, undo: WorkflowExecution, now: datetime) -> None:
         """The execution that was taken back, as long as it is the one that was meant."""
         meant = undo.spec.undo_of
-        try:
-            raw = await self.ports.status.read(EXECUTION, meant.name if meant else "", undo.namespace)
-        except NotFound:
-            return
-        ran = parse_object(WorkflowExecution, raw)
-        if meant is None or ran.uid != meant.uid or ran.status.phase is ExecutionPhase.ROLLED_BACK:
+        ran = await find_object(self.ports.status, WorkflowExecution, meant.name, undo.namespace) if meant else None
+        if meant is None or ran is None or ran.uid != meant.uid or ran.status.phase is ExecutionPhase.ROLLED_BACK:
             return
         message = f"taken back by {undo.name}: {ran.status.message or ''}"[:1024]
         changes = {"phase": ExecutionPhase.ROLLED_BACK, "reason": "RolledBack", "message": message}
@@ -466,21 +461,14 @@ class ExecutionController:
 
     async def _job(self, found: WorkflowExecution) -> Json | None:
         name = job_of(found, namespace=self.ports.execution_namespace)["metadata"]["name"]
-        try:
-            return await self.ports.status.read(JOB, name, self.ports.execution_namespace)
-        except NotFound:
-            return None
+        return await find(self.ports.status, JOB, name, self.ports.execution_namespace)
 
     async def _delete_job(self, found: WorkflowExecution, there: Json) -> None:
         meta = there["metadata"]
         await self.ports.status.delete(JOB, meta["name"], meta["namespace"], uid=meta["uid"])
 
     async def _investigation(self, found: WorkflowExecution) -> Investigation | None:
-        name = found.spec.investigation_ref.name
-        try:
-            return parse_object(Investigation, await self.ports.status.read(INVESTIGATION, name, found.namespace))
-        except NotFound:
-            return None
+        return await find_object(self.ports.status, Investigation, found.spec.investigation_ref.name, found.namespace)
 
     async def _signal_resolved(self, found: WorkflowExecution) -> bool:
         return await self._resolved_at(await self._investigation(found)) is not None

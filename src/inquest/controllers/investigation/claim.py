@@ -16,7 +16,7 @@ from inquest.api.investigation import Investigation, JournalHead, ReplicaOwner
 from inquest.api.types import Phase
 from inquest.controllers.journal import Log, Writer
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_object
+from inquest.controllers.reading import find, parse_object
 from inquest.controllers.status import redact_object
 from inquest.errors import Conflict, NotFound, Tampered
 from inquest.ports.kinds import INVESTIGATION, LEASE
@@ -173,9 +173,8 @@ class Ownership:
         own_name, _, _ = self.ports.replica.partition("/")
         if name == own_name:
             return True
-        try:
-            lease = await self.ports.status.read(LEASE, REPLICA_LEASE.format(name=name), self.ports.namespace)
-        except NotFound:
+        lease = await find(self.ports.status, LEASE, REPLICA_LEASE.format(name=name), self.ports.namespace)
+        if lease is None:
             return True
         spec = lease.get("spec", {})
         return spec.get("holderIdentity") != f"{name}/{boot}" or self._unchanged(replica, str(spec.get("renewTime")))

@@ -51,7 +51,7 @@ from inquest.controllers.investigation.writer import CaseWriter, offered_tools
 from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.notices import NOTICE_LOOK, is_telling
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_object, parse_objects
+from inquest.controllers.reading import find_object, parse_object, parse_objects
 from inquest.controllers.signal.pinned import resolved_time
 from inquest.controllers.status import publish_status
 from inquest.core.case import decide, endings, outcome
@@ -90,7 +90,7 @@ from inquest.core.reporting import metrics as reporting_metrics
 from inquest.core.signals.holds import next_allowed
 from inquest.core.signals.triage_input import EndedCase, TriageDecision
 from inquest.errors import Conflict, Fenced, InquestError, NotFound, OlderJournal, Retryable, Tampered, Unsettled
-from inquest.ports.kinds import EXECUTION, INVESTIGATION, LEASE, SIGNAL
+from inquest.ports.kinds import INVESTIGATION, LEASE, SIGNAL
 from inquest.ports.model import MODEL_TROUBLE
 from inquest.telemetry import tracing
 from inquest.telemetry.metrics import FENCED, INVESTIGATIONS_ACTIVE
@@ -434,12 +434,8 @@ class InvestigationController:
         self, work: CaseWork, name: str, created: ExecutionCreated | UndoCreated | None
     ) -> ObservedExecution | None:
         """The execution of this name, if it is the one that the journal names."""
-        try:
-            raw = await self.ports.status.read(EXECUTION, name, work.parent.namespace)
-        except NotFound:
-            return None
-        found = parse_object(WorkflowExecution, raw)
-        if created is None or found.uid != created.uid:
+        found = await find_object(self.ports.status, WorkflowExecution, name, work.parent.namespace)
+        if found is None or created is None or found.uid != created.uid:
             return None
         failure, effect = found.status.failure, found.status.effectiveness or Effectiveness()
         done = _effect(found) if found.status.phase in _LOOKED_AT else None
@@ -546,13 +542,8 @@ class InvestigationController:
         told = inv.status.execution
         if told is None or told.ref is None or told.phase in ENDED_EXECUTIONS:
             return inv
-        try:
-            found = parse_object(
-                WorkflowExecution, await self.ports.status.read(EXECUTION, told.ref.name, inv.namespace)
-            )
-        except NotFound:
-            return inv
-        if found.uid != told.ref.uid or found.status.phase is told.phase:
+        found = await find_object(self.ports.status, WorkflowExecution, told.ref.name, inv.namespace)
+        if found is None or found.uid != told.ref.uid or found.status.phase is told.phase:
             return inv
         changes = {"execution": told.model_copy(update={"phase": found.status.phase})}
         now = await self.ports.now()

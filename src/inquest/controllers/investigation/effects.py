@@ -14,6 +14,7 @@ from inquest.controllers.guards import bare_reference
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import Ownership
 from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.reading import find_object
 from inquest.controllers.status import redact_object
 from inquest.core.case import facts
 from inquest.core.case.steps import Execute, ExecuteUndo, PlanUndo, RequestApproval
@@ -27,7 +28,7 @@ from inquest.core.remediation.execution import (
 )
 from inquest.core.remediation.proposal import digest_of_proposal
 from inquest.core.reporting import notices
-from inquest.errors import AlreadyExists, NotFound, Retryable, Tampered
+from inquest.errors import AlreadyExists, Retryable, Tampered
 from inquest.ports.kinds import APPROVAL, EXECUTION
 from inquest.ports.kubernetes import Json, ResourceKind
 
@@ -109,13 +110,9 @@ class Effects:
 
     async def _left_by_the_run(self, work: CaseWork) -> str:
         """Hash of the target's spec as the run left it; empty where it was not seen."""
-        try:
-            raw = await self.ports.status.read(
-                EXECUTION, execution_name(work.investigation.name), work.parent.namespace
-            )
-        except NotFound:
-            return ""
-        return WorkflowExecution.from_object(raw).status.post_spec_hash or ""
+        name = execution_name(work.investigation.name)
+        found = await find_object(self.ports.status, WorkflowExecution, name, work.parent.namespace)
+        return (found.status.post_spec_hash if found else "") or ""
 
     async def undo(self, work: CaseWork, step: ExecuteUndo) -> facts.Fact:
         """The undo as it was approved, on the target as it was planned; it runs only once the journal names it."""

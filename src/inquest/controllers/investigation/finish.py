@@ -19,7 +19,7 @@ from inquest.api.types import TERMINAL_PHASES
 from inquest.computing import compute
 from inquest.controllers.journal_case import fold_journal
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_object, parse_objects
+from inquest.controllers.reading import find_object, parse_object, parse_objects
 from inquest.controllers.signal.earlier_cases import ended_case, newest_first, place_in
 from inquest.controllers.signal.opening import ORPHAN_LEASE
 from inquest.controllers.status import publish_status
@@ -27,9 +27,9 @@ from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import archive, audit
 from inquest.core.signals.retention import RetentionLimits, choose_retiring
 from inquest.core.signals.triage_input import EndedCase, TriageRules
-from inquest.errors import AlreadyExists, DefiniteAnswer, InquestError, NeedsPerson, NotFound, Retryable, Tampered
+from inquest.errors import AlreadyExists, DefiniteAnswer, InquestError, NeedsPerson, Retryable, Tampered
 from inquest.ports.datastorage import AuditEvent
-from inquest.ports.kinds import CONFIG_MAP, EXECUTION, INVESTIGATION, LEASE, SIGNAL
+from inquest.ports.kinds import CONFIG_MAP, INVESTIGATION, LEASE, SIGNAL
 from inquest.ports.kubernetes import Json
 from inquest.telemetry.metrics import JOURNAL_BYTES, UNRECORDED
 
@@ -153,11 +153,8 @@ class Archive:
             log.info("feedback was stored before", investigation=inv.name)
 
     async def _run(self, inv: Investigation) -> dict[str, Any]:
-        try:
-            raw = await self.ports.status.read(EXECUTION, execution_name(inv.name), inv.namespace)
-        except NotFound:
-            return {}
-        return WorkflowExecution.from_object(raw).status.to_object()
+        found = await find_object(self.ports.status, WorkflowExecution, execution_name(inv.name), inv.namespace)
+        return found.status.to_object() if found else {}
 
     async def _told(self, inv: Investigation, verdict: ConditionValue, kept: Transcript | None = None) -> None:
         now, changes = await self.ports.now(), {"transcript": kept} if kept else {}

@@ -31,12 +31,11 @@ from inquest.api.types import TERMINAL_PHASES, SignalPhase, SourceType
 from inquest.computing import compute
 from inquest.controllers.notices import NOTICE_LOOK, given_up, is_telling, merge_notices, send_notice, unless_late
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_object, unreadable_fields
+from inquest.controllers.reading import find, find_readable, parse_object, unreadable_fields
 from inquest.controllers.signal.acceptance import Acceptance
 from inquest.controllers.signal.conditions import asked_a_model, in_progress, recommendation, signal_conditions
 from inquest.controllers.signal.earlier_cases import (
     place_in,
-    read_case,
 )
 from inquest.controllers.signal.opening import CaseOpening
 from inquest.controllers.signal.pinned import signal_of
@@ -59,7 +58,7 @@ from inquest.core.signals.triage import (
     triage_signal,
 )
 from inquest.core.signals.triage_input import TriageDecision, TriageInput
-from inquest.errors import Conflict, NotFound
+from inquest.errors import Conflict
 from inquest.ports.kinds import ADVICE, INVESTIGATION, LEASE, SIGNAL
 from inquest.ports.kubernetes import Json
 
@@ -115,9 +114,8 @@ class SignalController:
                 self.acceptance.answered((namespace, name), await self.ports.now())
 
     async def _look(self, namespace: str, name: str) -> timedelta | None:
-        try:
-            obj = await self.ports.status.read(SIGNAL, name, namespace)
-        except NotFound:
+        obj = await find(self.ports.status, SIGNAL, name, namespace)
+        if obj is None:
             return None
         try:
             found = parse_object(Signal, obj)
@@ -303,7 +301,7 @@ class SignalController:
     async def _investigation_of(self, found: Signal, ref: ObjectRef) -> Investigation | None:
         """Where a reference by name alone leads: the Signal's own namespace first, then where cases may stand."""
         for namespace in dict.fromkeys((found.namespace, self.ports.namespace, found.spec.target.namespace)):
-            inv = await read_case(self.ports, namespace, ref.name) if namespace else None
+            inv = await find_readable(self.ports.status, Investigation, ref.name, namespace) if namespace else None
             if inv is not None and ref.uid in (None, inv.uid):
                 return inv
         return None

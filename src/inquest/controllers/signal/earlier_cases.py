@@ -6,11 +6,8 @@ from inquest.api.investigation import Investigation
 from inquest.api.names import INVESTIGATION_ANNOTATION, REVIEWED_ANNOTATION
 from inquest.api.refs import ObjectRef
 from inquest.api.types import TERMINAL_PHASES, Phase
-from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_objects
 from inquest.core.signals.triage_input import EndedCase, OpenCase
-from inquest.errors import Conflict, NotFound
-from inquest.ports.kinds import INVESTIGATION
+from inquest.errors import Conflict
 from inquest.ports.kubernetes import Json
 
 
@@ -50,15 +47,6 @@ def ended_case(inv: Investigation) -> EndedCase:
 
 def newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
     return sorted(found, key=lambda inv: (inv.status.completed_at is not None, inv.status.completed_at), reverse=True)
-
-
-async def read_case(ports: ControllerPorts, namespace: str, name: str) -> Investigation | None:
-    """An Investigation, or None where it is not there or says nothing that can be read."""
-    try:
-        obj = await ports.status.read(INVESTIGATION, name, namespace)
-    except NotFound:
-        return None
-    return next(iter(parse_objects(Investigation, (obj,))), None)
 
 
 def place_in(lease: Json) -> str:

@@ -20,14 +20,15 @@ from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal
 from inquest.api.types import TERMINAL_PHASES, SignalPhase
 from inquest.controllers.ports import ControllerPorts
+from inquest.controllers.reading import find, find_readable
 from inquest.controllers.signal.acceptance import Acceptance
-from inquest.controllers.signal.earlier_cases import place_in, read_case
+from inquest.controllers.signal.earlier_cases import place_in
 from inquest.controllers.signal.pinned import pinned_signal
 from inquest.controllers.signal.surroundings import SignalSurroundings
 from inquest.controllers.status import redact_object
 from inquest.core.signals.triage import earlier_answer
 from inquest.core.signals.triage_input import TriageDecision
-from inquest.errors import AlreadyExists, Conflict, NotFound
+from inquest.errors import AlreadyExists, Conflict
 from inquest.ports.kinds import INVESTIGATION, LEASE, SIGNAL
 from inquest.ports.kubernetes import Json
 
@@ -92,15 +93,14 @@ class CaseOpening:
 
     async def _joined(self, lease: str, ours: str, now: datetime) -> TriageDecision | None:
         """What a Lease that is there means: it is ours, somebody has the case, or had it."""
-        try:
-            found = await self.ports.status.read(LEASE, lease, self.ports.namespace)
-        except NotFound as error:
-            raise Conflict(f"{lease} has just gone") from error
+        found = await find(self.ports.status, LEASE, lease, self.ports.namespace)
+        if found is None:
+            raise Conflict(f"{lease} has just gone")
         place = place_in(found)
         if place == ours:
             return None
         namespace, _, holder = place.partition("/")
-        inv = await read_case(self.ports, namespace, holder) if holder else None
+        inv = await find_readable(self.ports.status, Investigation, holder, namespace) if holder else None
         if inv is None and not await self._is_deserted(found, namespace, now):
             return TriageDecision(SignalPhase.PENDING, "", f"{holder} has the case and is not there; looking again")
         if inv is None or inv.status.phase in TERMINAL_PHASES:
@@ -114,11 +114,8 @@ class CaseOpening:
         meta = lease["metadata"]
         if now - datetime.fromisoformat(meta["creationTimestamp"]) > ORPHAN_LEASE:
             return True
-        try:
-            await self.ports.status.read(SIGNAL, str((meta.get("labels") or {}).get(SIGNAL_LABEL, "")), namespace)
-        except NotFound:
-            return True
-        return False
+        signal = str((meta.get("labels") or {}).get(SIGNAL_LABEL, ""))
+        return await find(self.ports.status, SIGNAL, signal, namespace) is None
 
     async def _foreign(self, found: Signal, name: str, lease: str) -> TriageDecision:
         """Somebody else made an Investigation of our name: nothing of it is believed, and the case is not ours."""

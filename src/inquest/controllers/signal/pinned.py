@@ -7,9 +7,7 @@ from datetime import datetime
 from inquest.api.investigation import Dedup, Investigation, PinnedSignal
 from inquest.api.signal import Signal, SignalContext
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_objects
-from inquest.errors import NotFound
-from inquest.ports.kinds import SIGNAL
+from inquest.controllers.reading import find_readable
 
 
 async def resolved_time(ports: ControllerPorts, inv: Investigation) -> datetime | None:
@@ -21,13 +19,7 @@ async def resolved_time(ports: ControllerPorts, inv: Investigation) -> datetime 
 async def signal_of(ports: ControllerPorts, inv: Investigation) -> Signal | None:
     """The Signal that a case was opened for, or None where it is gone or says nothing that can be read."""
     ref = inv.spec.signal_ref
-    if ref is None:
-        return None
-    try:
-        obj = await ports.status.read(SIGNAL, ref.name, inv.namespace)
-    except NotFound:
-        return None
-    return next(iter(parse_objects(Signal, (obj,))), None)
+    return await find_readable(ports.status, Signal, ref.name, inv.namespace) if ref else None
 
 
 def pinned_signal(

@@ -21,7 +21,7 @@ from inquest.api.investigation import Investigation
 from inquest.api.signal import Recommendation, RecommendationSource, Signal
 from inquest.api.types import TERMINAL_PHASES, SignalPhase
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_objects
+from inquest.controllers.reading import find_readable, parse_objects
 from inquest.controllers.status import publish_status
 from inquest.core.llm.recommendation import (
     ActionWords,
@@ -39,7 +39,7 @@ from inquest.core.llm.recommendation import (
     without_model,
 )
 from inquest.errors import InquestError, NotFound, Unavailable
-from inquest.ports.kinds import ACTION_TYPE, INVESTIGATION, SIGNAL
+from inquest.ports.kinds import ACTION_TYPE, SIGNAL
 from inquest.telemetry.metrics import MODEL_WITHHELD
 
 log = structlog.stdlib.get_logger(__name__)
@@ -145,13 +145,7 @@ class Recommendations:
 
     async def _case(self, found: Signal) -> Investigation | None:
         ref = found.status.investigation_ref
-        if ref is None:
-            return None
-        try:
-            obj = await self.ports.status.read(INVESTIGATION, ref.name, found.namespace)
-        except NotFound:
-            return None
-        return next(iter(parse_objects(Investigation, (obj,))), None)
+        return await find_readable(self.ports.status, Investigation, ref.name, found.namespace) if ref else None
 
     async def _actions(self) -> tuple[ActionWords, ...]:
         found = parse_objects(ActionType, await self.ports.status.list(ACTION_TYPE, self.ports.namespace))

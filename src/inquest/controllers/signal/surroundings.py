@@ -14,7 +14,7 @@ from inquest.api.signal import Signal, SignalContext
 from inquest.api.types import TERMINAL_PHASES, SignalPhase, SourceType
 from inquest.controllers.catalogue.live import is_active
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_objects
+from inquest.controllers.reading import find, parse_objects
 from inquest.controllers.signal.acceptance import Acceptance
 from inquest.controllers.signal.earlier_cases import ended_case, is_case_of, newest_first, open_case, place_in
 from inquest.controllers.signal.history import chain_rules, known_history
@@ -199,11 +199,8 @@ class SignalSurvey:
 
     async def _opened(self, fingerprint: str) -> str:
         """`namespace/name` of the Investigation that the case Lease names; empty where no case is open."""
-        try:
-            lease = await self.ports.status.read(LEASE, case_lease_name(fingerprint), self.ports.namespace)
-        except NotFound:
-            return ""
-        return place_in(lease)
+        lease = await find(self.ports.status, LEASE, case_lease_name(fingerprint), self.ports.namespace)
+        return place_in(lease) if lease else ""
 
     def rules(self) -> TriageRules:
         """As the settings have them now."""

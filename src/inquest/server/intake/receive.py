@@ -19,7 +19,7 @@ from inquest.api.refs import ObjectRef
 from inquest.api.signal import Signal, SignalSpec
 from inquest.api.types import TERMINAL_PHASES, SignalPhase
 from inquest.controllers.ports import ControllerPorts
-from inquest.controllers.reading import parse_objects
+from inquest.controllers.reading import find, parse_objects
 from inquest.controllers.status import publish_status, redact_object
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.signals.alertmanager import MOST_WORDS, RepeatedNotice, is_open, seen_again, sighted_again
@@ -34,7 +34,7 @@ from inquest.core.signals.payload import (
     Told,
     fit_spec,
 )
-from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, DefiniteAnswer, Forbidden, Invalid, NotFound
+from inquest.errors import AlreadyExists, AmbiguousKind, Conflict, DefiniteAnswer, Forbidden, Invalid
 from inquest.ports.kinds import INVESTIGATION, SIGNAL
 from inquest.ports.kubernetes import Json
 
@@ -162,11 +162,8 @@ class IntakeHandler:
 
     async def _is_over(self, ref: ObjectRef, found: Signal) -> bool:
         for namespace in dict.fromkeys((found.namespace, found.spec.target.namespace or found.namespace)):
-            try:
-                obj = await self._ports.status.read(INVESTIGATION, ref.name, namespace)
-            except NotFound:
-                continue
-            if ref.uid in (None, obj["metadata"]["uid"]):
+            obj = await find(self._ports.status, INVESTIGATION, ref.name, namespace)
+            if obj and ref.uid in (None, obj["metadata"]["uid"]):
                 return str((obj.get("status") or {}).get("phase")) in TERMINAL_PHASES
         return True
 
@@ -190,13 +187,11 @@ class IntakeHandler:
     # --- reading ------------------------------------------------------------------------------------------------
 
     async def _found(self, name: str) -> Signal | None:
-        try:
-            obj = await self._ports.status.read(SIGNAL, name, self._ports.namespace)
-        except NotFound:
-            return None
-        for found in parse_objects(Signal, (obj,)):
-            return found
-        raise Invalid(f"Signal {name} is there and says nothing that can be read")
+        obj = await find(self._ports.status, SIGNAL, name, self._ports.namespace)
+        found = parse_objects(Signal, (obj,)) if obj else ()
+        if obj and not found:
+            raise Invalid(f"Signal {name} is there and says nothing that can be read")
+        return next(iter(found), None)
 
     async def _kind_of(self, word: str) -> ServedKind | None:
         cluster = self._ports.cluster
