@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import string
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from inquest.api.base import timedelta_from_duration
+from inquest.errors import Misconfigured
 
 
 def _span(value: object) -> object:
@@ -57,6 +59,14 @@ LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 OPAQUE: Final = 16
 """Least length of a part of a webhook's address that may be its key."""
 _PLAIN: Final = frozenset(string.ascii_lowercase + ".-:")
+
+
+def secret_in(file: Path, setting: str) -> str:
+    """What a mounted Secret holds, read at each use; Misconfigured names the setting, never the text."""
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misconfigured(f"{setting} cannot be read: {type(error).__name__}") from None
 
 
 def opaque_parts(address: str) -> tuple[str, ...]:

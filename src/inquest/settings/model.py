@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 
-from inquest.errors import Misconfigured
-from inquest.settings.base import PositiveSpan, SettingsGroup, Span, check_url
+from inquest.settings.base import PositiveSpan, SettingsGroup, Span, check_url, secret_in
 
 
 class PriceSettings(SettingsGroup):
@@ -51,10 +50,7 @@ class EndpointBase(SettingsGroup):
         """The key itself; never logged. Misconfigured where its file cannot be read."""
         if self.api_key_file is None:
             return self.api_key.get_secret_value()
-        try:
-            return self.api_key_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Misconfigured(f"settings: model.api_key_file: {self.api_key_file} cannot be read: {error}") from error
+        return secret_in(self.api_key_file, f"settings: model.api_key_file: {self.api_key_file}")
 
     def _check(self, *, azure: bool) -> None:
         check_url("endpoint", self.endpoint)

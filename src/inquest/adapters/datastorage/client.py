@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -46,6 +45,7 @@ from inquest.adapters.datastorage.responses import (
     WorkflowPage,
 )
 from inquest.adapters.datastorage.verify import VerifiedChains
+from inquest.adapters.http import authorities_of
 from inquest.api.refs import TargetRef
 from inquest.core.history.history import UNAVAILABLE, History, keep_proven
 from inquest.core.history.lessons import CaseEndings
@@ -117,7 +117,11 @@ class DataStorageClient:
         """
         auth = Bearer(token) if token else None
         http = httpx2.AsyncClient(
-            base_url=url, auth=auth, transport=transport, follow_redirects=False, verify=_trust(authorities)
+            base_url=url,
+            auth=auth,
+            transport=transport,
+            follow_redirects=False,
+            verify=authorities_of("datastorage.ca_bundle", authorities),
         )
         return cls(http, clock=clock, profile=profile, cluster=cluster)
 
@@ -316,10 +320,3 @@ class DataStorageClient:
 def _is_kept(event: AuditEvent, cluster: str) -> bool:
     """An ending that belongs to no known cluster could be found by none."""
     return bool(cluster) or event.event_type != CASE_ENDED
-
-
-def _trust(authorities: Path | None) -> ssl.SSLContext | bool:
-    try:
-        return ssl.create_default_context(cafile=authorities) if authorities else True
-    except OSError as error:
-        raise Misconfigured(f"datastorage.ca_bundle: {authorities} cannot be read: {error.strerror}") from error

@@ -12,16 +12,8 @@ from typing import Final, TypeVar
 import httpx2
 from pydantic import BaseModel, ValidationError
 
-from inquest.errors import (
-    AlreadyExists,
-    Forbidden,
-    InquestError,
-    Invalid,
-    Misconfigured,
-    NotFound,
-    RateLimited,
-    Unavailable,
-)
+from inquest.adapters.http import HttpResponse, OversizedAnswer, exchange, refusal
+from inquest.errors import Unavailable
 from inquest.ports.datastorage import DATASTORAGE
 
 READ_SECONDS: Final = 2.0
@@ -29,8 +21,6 @@ WRITE_SECONDS: Final = 5.0
 READ_TRIES: Final = 2
 OPEN_AFTER_FAILURES: Final = 5
 OPEN_SECONDS: Final = 30.0
-MOST_BYTES: Final = 8 * 1024 * 1024
-PASSING_STATUSES: Final = frozenset({502, 503, 504})
 
 Wire = TypeVar("Wire", bound=BaseModel)
 
@@ -96,15 +86,6 @@ class Bearer(httpx2.Auth):
         yield request
 
 
-@dataclass(frozen=True)
-class HttpResponse:
-    """Status, headers and the whole body."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
 class ServiceClient:
     """Circuit, budget, retry and conversion of what went wrong."""
 
@@ -132,70 +113,26 @@ class ServiceClient:
         self._breaker.admit()
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._tried(request, tries)
-        except (httpx2.HTTPError, TimeoutError) as error:
+                answer = await exchange(self._http, lambda: request, tries=tries)
+            if answer.status >= 500:
+                raise refusal(DATASTORAGE, answer, _detail(answer))
+        except (httpx2.HTTPError, TimeoutError, OversizedAnswer) as error:
             self._breaker.failed()
             raise Unavailable(DATASTORAGE, _why(error)) from error
         except Unavailable:
             self._breaker.failed()
             raise
         self._breaker.succeeded()
-        if 200 <= answer.status < 300:
-            return answer
-        raise _refusal(answer)
-
-    async def _tried(self, request: httpx2.Request, tries: int) -> HttpResponse:
-        for left in range(tries - 1, -1, -1):
-            try:
-                answer = await self._sent(request)
-            except httpx2.TransportError:
-                if not left:
-                    raise
-                continue
-            if answer.status < 500 or not (left and answer.status in PASSING_STATUSES):
-                return _refused_as_unavailable(answer)
-        raise AssertionError("unreachable")
-
-    async def _sent(self, request: httpx2.Request) -> HttpResponse:
-        response = await self._http.send(request, stream=True)
-        try:
-            return HttpResponse(response.status_code, response.headers, await _whole_body(response))
-        finally:
-            await response.aclose()
-
-
-async def _whole_body(response: httpx2.Response) -> bytes:
-    body = bytearray()
-    async for part in response.aiter_bytes():
-        body += part
-        if len(body) > MOST_BYTES:
-            raise Unavailable(DATASTORAGE, f"its answer is larger than {MOST_BYTES} bytes")
-    return bytes(body)
+        if not answer.succeeded:
+            raise refusal(DATASTORAGE, answer, _detail(answer))
+        return answer
 
 
 def _why(error: Exception) -> str:
     """The kind of failure; texts of the transport may hold addresses, never headers."""
+    if isinstance(error, OversizedAnswer):
+        return f"its answer is {error}"
     return "no answer in time" if isinstance(error, TimeoutError | httpx2.TimeoutException) else type(error).__name__
-
-
-def _refused_as_unavailable(answer: HttpResponse) -> HttpResponse:
-    if answer.status >= 500:
-        raise Unavailable(DATASTORAGE, f"it answered {answer.status}{_detail(answer)}")
-    return answer
-
-
-def _refusal(answer: HttpResponse) -> InquestError:
-    said = f"{DATASTORAGE} answered {answer.status}{_detail(answer)}"
-    if answer.status == 429:
-        return RateLimited(DATASTORAGE, _seconds(answer.headers.get("retry-after", "")))
-    kinds: Mapping[int, type[InquestError]] = {401: Forbidden, 403: Forbidden, 404: NotFound, 409: AlreadyExists}
-    if answer.status < 400:
-        return Misconfigured(f"{said}: is its URL right?")
-    return kinds.get(answer.status, Invalid)(said)
-
-
-def _seconds(text: str) -> float | None:
-    return float(text) if text.isdecimal() else None
 
 
 def _detail(answer: HttpResponse) -> str:
@@ -204,7 +141,7 @@ def _detail(answer: HttpResponse) -> str:
         detail = json.loads(answer.body).get("detail")
     except (ValueError, AttributeError, RecursionError):
         return ""
-    return f": {detail[:300]}" if isinstance(detail, str) else ""
+    return detail[:300] if isinstance(detail, str) else ""
 
 
 def parse_response(model: type[Wire], answer: HttpResponse) -> Wire:

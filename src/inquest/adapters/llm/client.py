@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
@@ -11,8 +10,8 @@ from typing import Final
 import httpx2
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 
+from inquest.adapters.http import authorities_of
 from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts, is_loopback
-from inquest.errors import Misconfigured
 
 MOST_STREAMED: Final = 8 * 1024 * 1024
 """Bytes of a stream, which tells each token in an event of some hundred; more is no answer."""
@@ -84,7 +83,7 @@ def _http(endpoint: ModelEndpoint, patience: ModelTimeouts) -> httpx2.AsyncClien
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=endpoint.places),
         headers={"accept-encoding": "identity"},
         proxy=proxy or None,
-        verify=_authorities(endpoint.ca_bundle),
+        verify=authorities_of("model.ca_bundle", endpoint.ca_bundle),
         trust_env=not is_loopback(endpoint.url),
         event_hooks={"response": [guard]},
     )
@@ -94,15 +93,6 @@ def _most_bytes(headers: httpx2.Headers) -> int:
     if headers.get("content-encoding", "identity").lower() != "identity":
         return MOST_COMPRESSED
     return MOST_WHOLE if "json" in headers.get("content-type", "") else MOST_STREAMED
-
-
-def _authorities(bundle: Path | None) -> ssl.SSLContext | bool:
-    if bundle is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=str(bundle))
-    except (OSError, ssl.SSLError) as error:
-        raise Misconfigured(f"model: the CA bundle {bundle} cannot be used: {error}") from error
 
 
 class _Guarded(httpx2.AsyncByteStream):

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from inquest.adapters.llm.price import Price
 from inquest.errors import Misconfigured
+from inquest.settings.base import secret_in
 
 FORBID_VARIABLE: Final = "INQUEST_FORBID_REAL_MODELS"
 CONNECT_SECONDS: Final = 10.0
@@ -61,15 +62,10 @@ class ModelEndpoint:
 
     def secret(self) -> str:
         """The key as it is now; Misconfigured where its file cannot be read."""
-        key = self._read(self.key_file) if self.key_file is not None else self.key.get_secret_value()
+        named = f"model: the key file {self.key_file}"
+        key = secret_in(self.key_file, named) if self.key_file is not None else self.key.get_secret_value()
         self.on_key(key)
         return key
-
-    def _read(self, file: Path) -> str:
-        try:
-            return file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Misconfigured(f"model: the key file {file} cannot be read: {type(error).__name__}") from None
 
     def secrets(self) -> tuple[str, ...]:
         """Every text that must not show anywhere, the longest first."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +15,14 @@ from typing import Any, Final
 
 import httpx2
 
+from inquest.adapters.http import OversizedAnswer, authorities_of, exchange, refusal
 from inquest.computing import compute
-from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, NotFound, RateLimited, Unavailable
+from inquest.errors import Invalid, Unavailable
+from inquest.settings.base import secret_in
 
-MOST_BYTES: Final = 8 * 1024 * 1024
 LARGE_BYTES: Final = 256 * 1024
 """More than that is parsed in a thread."""
 TRIES: Final = 2
-PASSING: Final = frozenset({502, 503, 504})
 MOST_WORDS: Final = 500
 """Characters of an error's text that are passed on."""
 
@@ -71,7 +70,7 @@ class StackClient:
             timeout=httpx2.Timeout(address.whole, connect=address.connect),
             headers={"accept": "application/json"} | ({"x-scope-orgid": address.tenant} if address.tenant else {}),
             proxy=address.proxy or None,
-            verify=_authorities(system, address.ca_bundle),
+            verify=authorities_of(f"{system}.ca_bundle", address.ca_bundle),
             follow_redirects=False,
             transport=transport,
         )
@@ -102,51 +101,28 @@ class StackClient:
     async def _said(self, path: str, parameters: Parameters) -> Any:
         try:
             async with asyncio.timeout(self._address.whole):
-                status, body = await self._tried(path, parameters)
+                answer = await exchange(self._http, lambda: self._request(path, parameters), tries=TRIES)
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise Unavailable(self._system, f"no answer within {self._address.whole:g} s") from error
         except httpx2.HTTPError as error:
             raise Unavailable(self._system, _why(error)) from error
         except httpx2.InvalidURL as error:
             raise Invalid("the query is too long once each of its selectors is bound: name fewer series") from error
-        said = await _parsed(body)
-        if 200 <= status < 300:
-            return said
-        raise self._refusal(status, said, body)
+        except OversizedAnswer as error:
+            raise Invalid(f"the answer of {self._system} is {error}") from error
+        said = await _parsed(answer.body)
+        if not answer.succeeded:
+            raise refusal(self._system, answer, _words(said, answer.body))
+        return said
 
-    async def _tried(self, path: str, parameters: Parameters) -> tuple[int, bytes]:
-        for left in range(TRIES - 1, -1, -1):
-            try:
-                status, body = await self._sent(path, parameters)
-            except httpx2.TransportError:
-                if not left:
-                    raise
-                continue
-            if not (left and status in PASSING):
-                return status, body
-        raise AssertionError("unreachable")
-
-    async def _sent(self, path: str, parameters: Parameters) -> tuple[int, bytes]:
-        request = self._http.build_request("GET", path, params=list(parameters), headers=self._authorization())
-        response = await self._http.send(request, stream=True)
-        try:
-            body = bytearray()
-            async for part in response.aiter_bytes():
-                body += part
-                if len(body) > MOST_BYTES:
-                    raise Invalid(f"the answer of {self._system} is larger than {MOST_BYTES} bytes")
-            return response.status_code, bytes(body)
-        finally:
-            await response.aclose()
+    def _request(self, path: str, parameters: Parameters) -> httpx2.Request:
+        return self._http.build_request("GET", path, params=list(parameters), headers=self._authorization())
 
     def _authorization(self) -> Mapping[str, str]:
         file = self._address.token_file
         if file is None:
             return {}
-        try:
-            token = file.read_text(encoding="ascii").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Misconfigured(f"{self._system}.token_file cannot be read: {type(error).__name__}") from error
+        token = secret_in(file, f"{self._system}.token_file")
         self._address.on_token(token)
         return {"authorization": f"Bearer {token}"}
 
@@ -156,17 +132,6 @@ class StackClient:
             raise not_understood(self._system)
         notes = (*(said.get("warnings") or ()), *(said.get("infos") or ()))
         return StackAnswer(said["data"], tuple(str(note)[:MOST_WORDS] for note in notes))
-
-    def _refusal(self, status: int, said: Any, body: bytes) -> InquestError:
-        text = f"{self._system} answered {status}: {_words(said, body)}"
-        if status == 429:
-            return RateLimited(self._system)
-        if status >= 500:
-            return Unavailable(self._system, f"it answered {status}: {_words(said, body)}")
-        if status < 400:
-            return Misconfigured(f"{self._system} answered {status}: is its URL right?")
-        kinds: Mapping[int, type[InquestError]] = {401: Forbidden, 403: Forbidden, 404: NotFound}
-        return kinds.get(status, Invalid)(text)
 
 
 def not_understood(system: str) -> Unavailable:
@@ -198,12 +163,3 @@ def _why(error: BaseException) -> str:
             break
         seen = seen.__cause__
     return str(seen or type(error).__name__)[:MOST_WORDS]
-
-
-def _authorities(system: str, bundle: Path | None) -> ssl.SSLContext | bool:
-    if bundle is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=str(bundle))
-    except (OSError, ssl.SSLError) as error:
-        raise Misconfigured(f"{system}.ca_bundle: {bundle} cannot be used: {error}") from error

@@ -18,6 +18,7 @@ from inquest.adapters.notifications import text
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Misconfigured, Unavailable
 from inquest.ports.process import Notice
+from inquest.settings.base import secret_in
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -146,10 +147,7 @@ async def _posted(client: httpx2.AsyncClient, hook: Hook, body: Mapping[str, Any
 
 def secret_of(file: Path, setting: str) -> str:
     """What a mounted Secret holds; Misconfigured names the setting, not the text."""
-    try:
-        found = file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{setting} cannot be read: {type(error).__name__}") from None
+    found = secret_in(file, setting)
     if not found or any(character.isspace() for character in found):
         raise Misconfigured(f"{setting} must hold one word")
     return found

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import httpx2
 
+from inquest.adapters.http import authorities_of
 from inquest.adapters.notifications.channels import Hook, Receiver, SlackReceiver, WebhookReceiver
 from inquest.adapters.notifications.routes import Route, RoutedReceiver, route_receiver
-from inquest.errors import Misconfigured
 from inquest.settings.base import opaque_parts
 from inquest.settings.notifications import NotificationSettings, ReceiverSettings
 
@@ -38,7 +36,8 @@ async def _poster(chosen: ReceiverSettings, learn: Callable[[str], None], stack:
         for part in opaque_parts(url):
             learn(part)
 
-    client = await stack.enter_async_context(httpx2.AsyncClient(verify=_authorities(chosen.name, chosen.ca_bundle)))
+    believed = authorities_of(f"herald.receivers: {chosen.name}", chosen.ca_bundle)
+    client = await stack.enter_async_context(httpx2.AsyncClient(verify=believed))
     hook = Hook(
         chosen.url.get_secret_value(),
         url_file=chosen.url_file,
@@ -50,10 +49,3 @@ async def _poster(chosen: ReceiverSettings, learn: Callable[[str], None], stack:
     if chosen.kind == "slack":
         return SlackReceiver(client, hook, chosen.name)
     return WebhookReceiver(client, hook, chosen.name)
-
-
-def _authorities(name: str, bundle: Path | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=str(bundle) if bundle else None)
-    except (OSError, ssl.SSLError) as error:
-        raise Misconfigured(f"herald.receivers: {name}: {bundle} cannot be used: {error}") from error

@@ -10,6 +10,7 @@ from typing import Final
 
 from inquest.errors import Misconfigured
 from inquest.serving.login import LoginPolicy, User
+from inquest.settings.base import secret_in
 from inquest.telemetry.metrics import INTAKE_LOGINS
 
 LEAST_TOKEN: Final = 16
@@ -39,10 +40,7 @@ class MountedToken:
 
     def held(self) -> str:
         """The token; the log masks it from now on. Misconfigured where there is none that can be used."""
-        try:
-            found = self._file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeError) as error:
-            raise Misconfigured(f"intake.token_file cannot be read: {type(error).__name__}") from error
+        found = secret_in(self._file, "intake.token_file")
         if len(found) < LEAST_TOKEN:
             raise Misconfigured(f"intake.token_file must hold at least {LEAST_TOKEN} characters")
         self._learn(found)

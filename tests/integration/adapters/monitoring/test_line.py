@@ -11,7 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from inquest.adapters.monitoring.http_client import MOST_BYTES, MOST_WORDS, StackAddress, StackAnswer, StackClient
+from inquest.adapters.http import MOST_BYTES
+from inquest.adapters.monitoring.http_client import MOST_WORDS, StackAddress, StackAnswer, StackClient
 from inquest.adapters.monitoring.loki import Loki
 from inquest.adapters.monitoring.prometheus import Prometheus
 from inquest.errors import Forbidden, InquestError, Invalid, Misconfigured, NotFound, RateLimited, Unavailable
