@@ -19,6 +19,8 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
 
+from cachetools import LRUCache
+
 from inquest.api.base import rfc3339
 from inquest.api.names import slot_name
 from inquest.computing import compute
@@ -115,7 +117,7 @@ class Journal:
     def __init__(self, status: Objects, namespace: str) -> None:
         self._status = status
         self._namespace = namespace
-        self._known: dict[str, Log] = {}
+        self._known: LRUCache[str, Log] = LRUCache(MOST_KNOWN)
         """By uid, whoever was read last at the end."""
 
     async def read(self, uid: str) -> Log:
@@ -162,9 +164,6 @@ class Journal:
         return len(slots)
 
     def _remember(self, log: Log) -> Log:
-        self._known.pop(log.uid, None)
-        while len(self._known) >= MOST_KNOWN:
-            del self._known[next(iter(self._known))]
         self._known[log.uid] = log
         return log
 

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import structlog
+from cachetools import LRUCache
 from pydantic import ValidationError
 
 from inquest.api.approval import RemediationApprovalRequest
@@ -31,7 +32,7 @@ KIND_OF_MODEL: Final[Mapping[type[Resource], ResourceKind]] = {
 }
 CATALOGUE: Final = (ActionType, RemediationWorkflow)
 MAX_TOLD: Final = 1000
-_told: dict[tuple[str, str], None] = {}
+_told: LRUCache[tuple[str, str], None] = LRUCache(MAX_TOLD)
 """Objects of which the log knows already, by uid and version."""
 _values: WeakValueDictionary[tuple[type[Resource], str, str], Any] = WeakValueDictionary()
 """What somebody holds, by kind, uid and version: the same version is converted once."""
@@ -99,8 +100,6 @@ def _tell(kind: str, obj: Json, error: ValidationError) -> None:
     if key in _told:
         return
     _told[key] = None
-    while len(_told) > MAX_TOLD:
-        del _told[next(iter(_told))]
     log.error(
         "object cannot be read",
         kind=kind,

@@ -7,8 +7,9 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
+from cachetools import TTLCache
 from prometheus_client import Counter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -63,8 +64,8 @@ class LoginMiddleware:
     ) -> None:
         self._app, self._reviewer, self._policy = app, reviewer, policy
         # Apart, so that junk pushes out nobody who is known.
-        self._passed: _Kept[str] = _Kept(clock, KEPT_SECONDS)
-        self._refused: _Kept[Problem] = _Kept(clock, policy.refused_seconds)
+        self._passed: TTLCache[bytes, str] = TTLCache(MOST_KEPT, KEPT_SECONDS, timer=clock)
+        self._refused: TTLCache[bytes, Problem] = TTLCache(MOST_KEPT, policy.refused_seconds, timer=clock)
         self._asking = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,9 +104,9 @@ class LoginMiddleware:
             name = await self._reviewed(token)
         except Problem as problem:
             if problem.status != self._policy.unanswered:
-                self._refused.put(digest, problem)
+                self._refused[digest] = problem
             raise
-        self._passed.put(digest, name)
+        self._passed[digest] = name
         return name
 
     async def _reviewed(self, token: str) -> str:
@@ -125,26 +126,6 @@ class LoginMiddleware:
 
     def _unanswered(self, what: str) -> Problem:
         return Problem(self._policy.unanswered, f"{what} service unavailable")
-
-
-class _Kept(Generic[T]):
-    """Answers by the token's digest, each for a while; the oldest gives way."""
-
-    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
-        self._clock, self._seconds = clock, seconds
-        self._answers: dict[bytes, tuple[T, float]] = {}
-
-    def get(self, digest: bytes) -> T | None:
-        found = self._answers.get(digest)
-        if found is not None and self._clock() < found[1]:
-            return found[0]
-        self._answers.pop(digest, None)
-        return None
-
-    def put(self, digest: bytes, answer: T) -> None:
-        while len(self._answers) >= MOST_KEPT:
-            del self._answers[next(iter(self._answers))]
-        self._answers[digest] = (answer, self._clock() + self._seconds)
 
 
 def _token(headers: Headers) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import structlog
+from cachetools import TTLCache
 
 from inquest.adapters.datastorage.convert import API
 from inquest.adapters.datastorage.http_client import ServiceClient
@@ -28,8 +29,7 @@ class VerifiedChains:
 
     def __init__(self, line: ServiceClient, monotonic: Callable[[], float]) -> None:
         self._line = line
-        self._monotonic = monotonic
-        self._held: dict[str, float] = {}
+        self._held: TTLCache[str, bool] = TTLCache(MOST_KEPT, KEPT_SECONDS, timer=monotonic)
 
     async def verdicts(self, uids: Iterable[str]) -> Mapping[str, bool]:
         """Whether the chain of each remediation holds; those that could not be checked are left out."""
@@ -45,20 +45,14 @@ class VerifiedChains:
         return found
 
     async def _verdict(self, uid: str) -> Mapping[str, bool]:
-        if self._monotonic() < self._held.get(uid, 0.0):
+        if uid in self._held:
             return {uid: True}
         answer = await self._line.ask(f"{API}/audit/verify-chain", ChainAnswer, {"correlation_id": uid})
         if not answer.total_events:  # taken out since: nothing is left that could hold
             return {}
         if answer.is_valid:
-            self._keep(uid)
+            self._held[uid] = True
         return {uid: answer.is_valid}
-
-    def _keep(self, uid: str) -> None:
-        self._held.pop(uid, None)
-        while len(self._held) >= MOST_KEPT:
-            del self._held[next(iter(self._held))]
-        self._held[uid] = self._monotonic() + KEPT_SECONDS
 
 
 def _tell(found: Mapping[str, bool], asked: int) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
+
+from cachetools import LRUCache
 
 from inquest.ports.kubernetes import Json
 
@@ -30,7 +31,7 @@ def keeping_writes_of(kinds: frozenset[str]) -> Iterator[None]:
 class OwnWrites:
     """Versions that the API server gave to such writes and that the watch has not told yet, by uid."""
 
-    versions: OrderedDict[str, set[str]] = field(default_factory=OrderedDict)
+    versions: LRUCache[str, set[str]] = field(default_factory=lambda: LRUCache(MOST_OBJECTS))
 
     def note(self, written: Json) -> None:
         """What the API server answered to a status write."""
@@ -38,9 +39,6 @@ class OwnWrites:
             return
         uid = str(written["metadata"]["uid"])
         self.versions.setdefault(uid, set()).add(str(written["metadata"]["resourceVersion"]))
-        self.versions.move_to_end(uid)
-        if len(self.versions) > MOST_OBJECTS:
-            self.versions.popitem(last=False)
 
     def take(self, uid: str, version: str) -> bool:
         """Whether this version of an object is such a write; each is told once."""

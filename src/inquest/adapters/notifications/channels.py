@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 import httpx2
 import structlog
+from cachetools import LRUCache
 
 from inquest.adapters.notifications import text
 from inquest.core.redaction.redacted import Redacted
@@ -112,7 +113,7 @@ class PartialDelivery:
     """How many parts of a notice have got there, for those that did not get there whole."""
 
     def __init__(self) -> None:
-        self._sent: dict[str, int] = {}
+        self._sent: LRUCache[str, int] = LRUCache(MOST_BEGUN)
 
     def left(self, key: str, count: int) -> range:
         """Numbers of the parts that are still to be sent, from 0."""
@@ -123,8 +124,6 @@ class PartialDelivery:
         self._sent.pop(key, None)
         if number + 1 < count:
             self._sent[key] = number + 1
-        while len(self._sent) > MOST_BEGUN:
-            self._sent.pop(next(iter(self._sent)))
 
 
 async def _posted(client: httpx2.AsyncClient, hook: Hook, body: Mapping[str, Any]) -> None:

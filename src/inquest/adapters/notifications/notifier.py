@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 import structlog
+from cachetools import LRUCache
 
 from inquest.adapters.notifications.channels import LogReceiver, Receiver
 from inquest.adapters.notifications.routes import RoutedReceiver
@@ -60,9 +60,9 @@ class NotificationDispatcher:
     ) -> None:
         self._status, self._clock, self._instance = status, clock, instance
         self._receivers: tuple[RoutedReceiver, ...] = (RoutedReceiver(LogReceiver()), *receivers)
-        self._posted: OrderedDict[str, _Posted] = OrderedDict()
-        self._texts: OrderedDict[str, set[str]] = OrderedDict()
-        self._told: OrderedDict[str, NoticeState] = OrderedDict()
+        self._posted: LRUCache[str, _Posted] = LRUCache(REMEMBERED)
+        self._texts: LRUCache[str, set[str]] = LRUCache(REMEMBERED)
+        self._told: LRUCache[str, NoticeState] = LRUCache(REMEMBERED)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def aclose(self) -> None:
@@ -86,7 +86,7 @@ class NotificationDispatcher:
         mark = _mark(each, notice.value)
         if mark in self._told:
             return False
-        _remember(self._told, mark, NoticeState.PENDING)
+        self._told[mark] = NoticeState.PENDING
         return True
 
     def _begun(self, work: Coroutine[Any, Any, None], receiver: Receiver) -> asyncio.Task[None]:
@@ -108,7 +108,7 @@ class NotificationDispatcher:
             _log.warning("notice not delivered", receiver=receiver.name, key=notice.value.key, error=_brief(error))
             return False
         NOTICES.labels(receiver.name, "delivered").inc()
-        _remember(self._told, _mark(each, notice.value), NoticeState.SENT)
+        self._told[_mark(each, notice.value)] = NoticeState.SENT
         return True
 
     async def _retry(self, each: RoutedReceiver, notice: Redacted[Notice]) -> None:
@@ -116,7 +116,7 @@ class NotificationDispatcher:
             await self._clock.sleep(min(LAST_PAUSE, FIRST_PAUSE * float(2**attempt)))
             if await self._delivered(each, notice):
                 return
-        _remember(self._told, _mark(each, notice.value), NoticeState.FAILED)
+        self._told[_mark(each, notice.value)] = NoticeState.FAILED
         _log.error("notice given up", receiver=each.receiver.name, key=notice.value.key, tries=TRIES)
 
     # --- events -------------------------------------------------------------------------------------
@@ -155,12 +155,12 @@ class NotificationDispatcher:
 
     def _keep(self, name: str, event: Json) -> None:
         posted = _Posted(name, str(event["metadata"]["resourceVersion"]), int(event.get("count") or 1))
-        _remember(self._posted, name, posted)
+        self._posted[name] = posted
 
     def _name(self, frame: Json, reason: str, text: str) -> str:
         like = f"{frame.get('uid', '')}/{reason}"
         texts = self._texts.get(like, set())
-        _remember(self._texts, like, texts)
+        self._texts[like] = texts
         if len(texts) < SIMILAR:
             texts.add(text)
         what = f"{like}/{text}" if text in texts else like
@@ -189,13 +189,6 @@ class NotificationDispatcher:
 
 def _mark(each: RoutedReceiver, notice: Notice) -> str:
     return f"{each.receiver.name}/{id(each.receiver)}/{notice.key}"
-
-
-def _remember(store: OrderedDict[str, Any], key: str, value: Any) -> None:
-    store[key] = value
-    store.move_to_end(key)
-    while len(store) > REMEMBERED:
-        store.popitem(last=False)
 
 
 def _brief(error: Exception) -> str:

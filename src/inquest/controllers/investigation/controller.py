@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
+from cachetools import LRUCache
 
 from inquest.api.execution import Effectiveness, WorkflowExecution
 from inquest.api.investigation import OWNER_FIELDS, Investigation
@@ -117,6 +118,7 @@ EFFECTS: Final = (RequestApproval, Execute, ExecuteUndo)
 """Steps that ask a person or change the world."""
 PASSING: Final = frozenset({"RateLimited", "ScopeUnknown"})
 """Objections of triage that pass by themselves."""
+MOST_CLOSED: Final = 1_000
 CATALOGUE_LOOK: Final = timedelta(seconds=1)
 """Between two looks of a case that waits for the catalogue."""
 ACTIVE: Final = frozenset({Phase.PENDING, Phase.INVESTIGATING, Phase.SELECTING, Phase.ANALYZING})
@@ -151,7 +153,7 @@ class InvestigationController:
     """By case: the newest slot, and how often the step after it failed in itself."""
     _open: dict[tuple[str, str], str] = field(default_factory=dict)
     """Mode of every open case of this replica."""
-    _closed: dict[str, None] = field(default_factory=dict)
+    _closed: LRUCache[str, None] = field(default_factory=lambda: LRUCache(MOST_CLOSED))
     """Uids of cases that ended and of which nothing is left to do; after a restart they are looked at once more."""
 
     def __post_init__(self) -> None:
@@ -532,7 +534,7 @@ class InvestigationController:
         said_since = inv.spec.feedback is not None and not inv.is_recorded
         again = None if inv.uid in self._closed and not said_since else await self._close_books(inv)
         if again is None:
-            _remember(self._closed, inv.uid)
+            self._closed[inv.uid] = None
         if REVIEWED_ANNOTATION in inv.metadata.annotations:
             await self._ring_for_held(inv)
         return again
@@ -607,15 +609,6 @@ class InvestigationController:
         await self.ports.notifier.event(inv.to_object(), error.reason, text, warning=True)
         log.error("journal not usable", reason=error.reason, investigation=inv.name, fault=str(error))
         return timedelta(0)
-
-
-MOST_CLOSED: Final = 1_000
-
-
-def _remember(closed: dict[str, None], uid: str) -> None:
-    closed[uid] = None
-    while len(closed) > MOST_CLOSED:
-        del closed[next(iter(closed))]
 
 
 def _frozen(view: Observed) -> tuple[str, str] | None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from cachetools import LRUCache
 
 from inquest.controllers.runtime.request import Rank, ReconcileKey, Requeue, WorkerGroup, version_number
 from inquest.errors import Conflict, Fenced, RateLimited, Retryable
@@ -105,7 +106,7 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._loop_task: asyncio.Task[None] | None = None
         self._ranks: dict[int, dict[ReconcileKey, None]] = {}
-        self._seen: dict[ReconcileKey, int] = {}
+        self._seen: LRUCache[ReconcileKey, int] = LRUCache(max_keys)
         self._ending: dict[ReconcileKey, asyncio.Task[None]] = {}
         self._measured = float("-inf")
         self._draining = False
@@ -377,8 +378,6 @@ class Dispatcher:
     def _remember(self, entry: _Entry) -> None:
         if entry.version:
             self._seen[entry.key] = entry.version
-        while len(self._seen) > self._max_keys:
-            del self._seen[next(iter(self._seen))]
 
     def _wait(self, entry: _Entry, due: float) -> None:
         entry.ticket = next(self._tickets)

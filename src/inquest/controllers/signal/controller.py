@@ -7,13 +7,13 @@ follow from the Signal, so that doing it twice does it once.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import stamina
+from cachetools import LRUCache
 from pydantic import ValidationError
 
 from inquest.api.base import FIELD_MANAGER, rfc3339
@@ -92,7 +92,7 @@ class SignalController:
     _uncounted: dict[tuple[str, str], tuple[Signal, ...]] = field(default_factory=dict)
     """Duplicates by the Signal that is to be told of them."""
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _carriers: OrderedDict[str, str] | None = None
+    _carriers: LRUCache[str, str] | None = None
     """Uid of the Signal that remembers a notice, by its key; None: not looked for yet."""
 
     def __post_init__(self) -> None:
@@ -373,11 +373,9 @@ class SignalController:
         """Whether no other Signal remembers that notice, of this process or of one before it."""
         if self._carriers is None:
             listed = await self.ports.status.list(SIGNAL)
-            self._carriers = OrderedDict((known, str(obj["metadata"]["uid"])) for obj in listed for known in _told(obj))
-        carrier = self._carriers.setdefault(key, found.uid)
-        while len(self._carriers) > MOST_CARRIERS:
-            self._carriers.popitem(last=False)
-        return carrier == found.uid
+            self._carriers = LRUCache(MOST_CARRIERS)
+            self._carriers.update((known, str(obj["metadata"]["uid"])) for obj in listed for known in _told(obj))
+        return self._carriers.setdefault(key, found.uid) == found.uid
 
     async def _deliver(self, found: Signal) -> bool:
         """What somebody has not got yet is told again; says whether the status had to be written."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
+from cachetools import LRUCache
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -164,17 +165,12 @@ class ReaderShares:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: dict[str, ReaderShare] = {}
+        self._known: LRUCache[str, ReaderShare] = LRUCache(MOST_READERS)
 
     def of(self, reader: str) -> ReaderShare:
         """The share of one reader, who is now the newest."""
-        found = self._known.pop(reader, None) or ReaderShare(
-            NoticeBudget(A_MINUTE, self._clock), RequestSlots(AT_ONCE_FOR_ONE)
-        )
-        while len(self._known) >= MOST_READERS:
-            del self._known[next(iter(self._known))]
-        self._known[reader] = found
-        return found
+        share = ReaderShare(NoticeBudget(A_MINUTE, self._clock), RequestSlots(AT_ONCE_FOR_ONE))
+        return self._known.setdefault(reader, share)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from cachetools import LRUCache
+
 from inquest.api.base import rfc3339
 from inquest.api.names import API_VERSION, KIND
 from inquest.controllers.investigation.stored import Transcripts, from_journal, from_records, uid_of
@@ -51,7 +53,7 @@ class CaseReader:
     journal: Journal
     kept: Transcripts
     clock: Clock
-    readings: dict[tuple[str, str, str], Reading] = field(default_factory=dict)
+    readings: LRUCache[tuple[str, str, str], Reading] = field(default_factory=lambda: LRUCache(MOST_READINGS))
     """By namespace, name and reader: those of which a page is still to come, the oldest first."""
 
     async def index(self, namespace: str, name: str, rights: ReaderRights) -> Told:
@@ -82,7 +84,7 @@ class CaseReader:
         after = begin + len(page)
         is_more = after < len(found.records)
         if is_more:
-            self._hold(key, found)
+            self.readings[key] = found
         more = {"next": after} if is_more else {}
         return {**found.head, "record": page, "withheld": _told(found.withheld), **more}, len(found.withheld)
 
@@ -92,11 +94,6 @@ class CaseReader:
         may = frozenset() if everything else await rights.among(asked_about(case))
         records, hidden = await asyncio.to_thread(_disclosed, case, uid, may, everything=everything)
         return Reading(_head(case, uid), records, hidden, self.clock.monotonic() + READING_SECONDS)
-
-    def _hold(self, key: tuple[str, str, str], found: Reading) -> None:
-        while len(self.readings) >= MOST_READINGS:
-            del self.readings[next(iter(self.readings))]
-        self.readings[key] = found
 
     async def _withheld(self, case: Case, rights: ReaderRights) -> tuple[Withheld, ...]:
         if await rights.to_everything():

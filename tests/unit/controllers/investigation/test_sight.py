@@ -11,7 +11,6 @@ import pytest
 
 from inquest.api.investigation import Investigation, ReplicaOwner
 from inquest.api.notices import NoticeState
-from inquest.controllers.investigation import controller
 from inquest.controllers.investigation.case_work import CaseWork
 from inquest.controllers.investigation.claim import CaseClaim
 from inquest.controllers.investigation.controller import SIGHT_SECONDS, InvestigationController
@@ -201,13 +200,3 @@ async def test_the_books_of_an_ended_case_are_closed_once(world: World) -> None:
     assert rests == [away, None, None, None, None]
     assert closing.attempts == 2
     assert await Closing(ports, away)._finish(inv) == away
-
-
-def test_of_ended_cases_the_newest_are_remembered() -> None:
-    closed: dict[str, None] = {}
-    for number in range(controller.MOST_CLOSED + 5):
-        controller._remember(closed, f"u-{number}")
-
-    assert len(closed) == controller.MOST_CLOSED
-    assert f"u-{controller.MOST_CLOSED + 4}" in closed
-    assert "u-4" not in closed
