@@ -9,6 +9,12 @@ from typing import Any
 
 import pytest
 
+
+def row(*ids: str) -> pytest.MarkDecorator:
+    """Name the reference's rows that a test stands for."""
+    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+
+
 Ids = Iterable[str] | Callable[[Any], object] | None
 
 

@@ -14,13 +14,8 @@ from inquest.controllers.journal import Journal, Log, Writer
 from inquest.controllers.journal_writing import FIRST_PAUSE, KEPT_SECONDS, LONGEST_PAUSE, write_slot
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import Fenced, Forbidden, RateLimited, Unavailable
+from tests.support.tables import row
 from tests.unit.controllers.test_journal import ME, UID, Slots, draft, random_text, yes
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
-
 
 STUCK_SECONDS = 300.0
 """Age at which a queue counts as stuck, and the process as ill (reliability, section 3.7)."""

@@ -21,11 +21,6 @@ KEY = "sk-canary-0123456789"
 DEFAULT = ModelTimeouts()
 
 
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
-
-
 @dataclass
 class FakeClock:
     """Time that passes only by sleeping."""

@@ -23,7 +23,8 @@ from inquest.adapters.llm.model import OpenAIModel
 from inquest.adapters.llm.response import MOST_CHARACTERS
 from inquest.core.llm.messages import ModelReply, Usage
 from inquest.errors import InquestError, ModelRefused, Unavailable
-from tests.integration.adapters.llm.conftest import KEY, FakeClock, both_ways, redacted, row
+from tests.integration.adapters.llm.conftest import KEY, FakeClock, both_ways, redacted
+from tests.support.tables import row
 
 CLASSES = {
     "ModelTimeout",

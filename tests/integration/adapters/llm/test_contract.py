@@ -21,8 +21,8 @@ from tests.integration.adapters.llm.conftest import (
     both_ways,
     connected,
     redacted,
-    row,
 )
+from tests.support.tables import row
 
 
 @both_ways

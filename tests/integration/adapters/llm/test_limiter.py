@@ -13,7 +13,8 @@ from inquest.adapters.llm.limiter import Limiter
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.core.llm.messages import ModelReply, ModelRequest
 from inquest.errors import InquestError, ModelRefused, RateLimited
-from tests.integration.adapters.llm.conftest import QUESTION, FakeClock, Start, connected, redacted, row
+from tests.integration.adapters.llm.conftest import QUESTION, FakeClock, Start, connected, redacted
+from tests.support.tables import row
 
 
 async def all_of(model: OpenAIModel, count: int) -> list[ModelReply | BaseException]:

@@ -22,7 +22,8 @@ from inquest.core.llm.messages import Invocation
 from inquest.core.redaction.redacted import seal
 from inquest.core.reporting.conditions import condition_values
 from inquest.core.reporting.status import status_changes
-from tests.integration.adapters.llm.conftest import KEY, QUESTION, FakeClock, Start, connected, redacted, row
+from tests.integration.adapters.llm.conftest import KEY, QUESTION, FakeClock, Start, connected, redacted
+from tests.support.tables import row
 from tests.unit.core import cases
 
 SLOW = "steps: [{delay: 2, reply: {text: late}}]"

@@ -19,11 +19,6 @@ from inquest.core.redaction.redacted import Redacted, seal
 DEFAULT_POLICY = Path(__file__).parents[4] / "policies" / "approval.rego"
 
 
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
-
-
 class Told:
     """What the server said, and a way to wait for it."""
 

@@ -26,7 +26,8 @@ from inquest.core.remediation.policy import PolicyAnswer, Ruling, read_ruling
 from inquest.errors import Misconfigured
 from inquest.operator.process import Process
 from inquest.settings.settings import Settings
-from tests.integration.adapters.opa.conftest import DEFAULT_POLICY, Start, Told, document, row
+from tests.integration.adapters.opa.conftest import DEFAULT_POLICY, Start, Told, document
+from tests.support.tables import row
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 Ask = Callable[..., Awaitable[PolicyAnswer]]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from inquest.adapters.opa.policy import restrict_capabilities
-from tests.integration.adapters.opa.conftest import row
+from tests.support.tables import row
 
 POLICIES = Path(__file__).parents[4] / "policies"
 DEFAULT = POLICIES / "approval.rego"

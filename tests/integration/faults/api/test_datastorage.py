@@ -14,11 +14,11 @@ import yaml
 
 from tests.integration.faults.api.conftest import Trouble
 from tests.integration.faults.api.proxy import Proxy, serving
-from tests.integration.faults.api.test_server import row
 from tests.support.api import Object
 from tests.support.kube import eventually
 from tests.support.ports import own_port
 from tests.support.process import Operator
+from tests.support.tables import row
 from tests.support.world import conditions, word
 
 pytestmark = pytest.mark.xdist_group("faults-datastorage")

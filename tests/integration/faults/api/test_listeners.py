@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from tests.integration.faults.api.conftest import Trouble
-from tests.integration.faults.api.test_server import row
 from tests.support.process import Operator
+from tests.support.tables import row
 from tests.support.world import conditions, phase_of
 
 pytestmark = pytest.mark.xdist_group("faults-listeners")

@@ -13,6 +13,7 @@ from inquest.adapters.kubernetes.transport import LONGEST_WAIT
 from tests.integration.faults.api.conftest import Trouble
 from tests.integration.faults.api.proxy import Proxy, error, event
 from tests.support.process import Operator
+from tests.support.tables import row
 from tests.support.world import World, word
 
 pytestmark = pytest.mark.xdist_group("faults-api")
@@ -20,11 +21,6 @@ pytestmark = pytest.mark.xdist_group("faults-api")
 WATCHES = r"kopf GET .*/investigations\?watch$"
 LISTS = "kopf GET .*/investigations$"
 HOME = "/api/v1/namespaces/inquest-system"
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
 
 
 def metric(operator: Operator, line: str) -> float:

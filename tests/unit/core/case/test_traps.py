@@ -30,6 +30,7 @@ from inquest.core.remediation.proposal import CurrentState, Proposal, digest_of_
 from inquest.core.reporting.conditions import condition_values
 from inquest.core.reporting.status import status_changes
 from inquest.core.signals.triage import triage_signal
+from tests.support.tables import row
 from tests.unit.core import cases
 from tests.unit.core.remediation.test_proposal import (
     MINUTE,
@@ -47,11 +48,6 @@ from tests.unit.core.remediation.test_proposal import (
 from tests.unit.core.signals.test_triage import content, observed
 
 SECOND = timedelta(seconds=1)
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
 
 
 # --- only one word approves ---------------------------------------------------------------------------------------

@@ -39,18 +39,13 @@ from inquest.core.evidence.evidence import (
 )
 from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_without_verdict
 from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict
-from tests.support.tables import each_row
+from tests.support.tables import each_row, row
 from tests.unit.core.cases import finding_of
 from tests.unit.core.diagnosis.detectors.support import snapshot_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 API = TargetRef(kind="Deployment", name="api", namespace="shop", api_version="apps/v1")
 CONFIG = TargetRef(kind="ConfigMap", name="cfg", namespace="shop", api_version="v1")
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
 
 
 def seen(name: str, text: str, status: EvidenceStatus = EvidenceStatus.OK, **more: Any) -> Evidence:

@@ -16,6 +16,7 @@ from inquest.core.evidence.short_forms import (
     preview_text,
     reread_form,
 )
+from tests.support.tables import row
 
 HEAD = "NAME                 READY   STATUS    RESTARTS".ljust(50)
 
@@ -26,10 +27,6 @@ def table(*rows: str) -> str:
 
 def well(number: int) -> str:
     return f"web-{number}  1/1  Running  0".ljust(50)
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
 
 
 @row("C01")

@@ -26,13 +26,7 @@ from inquest.core.history.history import (
 )
 from inquest.core.history.warnings import history_warnings
 from inquest.core.llm.prompts.history import history_section
-from tests.support.tables import each_row
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
-
+from tests.support.tables import each_row, row
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 HASH = "sha256:now"

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.core.llm.conversation import AskModel, Budgets, Concluded, Conversation, RunTools, ToolRun
 from inquest.core.llm.loop import begin_conversation, next_move, with_reply, with_results
@@ -36,11 +34,6 @@ TOOLS = tuple(
     for name in ("kubectl_get", "kubectl_describe", "read_evidence", "list_workflows")
 )
 VERDICT: Mapping[str, Any] = {"root_cause_analysis": {"summary": "The limit is too low"}, "confidence": 0.9}
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
 
 
 def inquiry(invocation: Invocation = Invocation.RCA, **more: Any) -> Conversation:

@@ -9,6 +9,7 @@ from inquest.core.llm.loop import correct_verdict, with_reply, with_results
 from inquest.core.llm.messages import Invocation, ToolSchema, Usage
 from inquest.core.llm.planning.tools import cap_tools
 from inquest.core.llm.window import estimate_tokens, squeeze_conversation
+from tests.support.tables import row
 from tests.unit.core.llm.conftest import (
     TOOLS,
     asked,
@@ -18,7 +19,6 @@ from tests.unit.core.llm.conftest import (
     found,
     inquiry,
     roomy,
-    row,
     running,
     says,
     submit,

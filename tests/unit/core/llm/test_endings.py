@@ -8,18 +8,8 @@ from inquest.core.llm.conversation import BudgetSpent, Concluded, RunTools
 from inquest.core.llm.loop import fold, next_move, with_reply, with_results
 from inquest.core.llm.reply.reading import Reading
 from inquest.core.llm.reply.verdicts import RcaVerdict
-from tests.unit.core.llm.conftest import (
-    asked,
-    call,
-    ended,
-    failed,
-    found,
-    inquiry,
-    row,
-    running,
-    says,
-    submit,
-)
+from tests.support.tables import row
+from tests.unit.core.llm.conftest import asked, call, ended, failed, found, inquiry, running, says, submit
 
 UNREADABLE = submit(root_cause_analysis={"severity": "high"})
 HALF = submit(severity="loud")

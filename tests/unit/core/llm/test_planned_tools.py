@@ -20,8 +20,7 @@ from inquest.core.llm.planning.tools import (
     source_of,
     topic_of,
 )
-from tests.support.tables import each_row
-from tests.unit.core.llm.conftest import row
+from tests.support.tables import each_row, row
 
 
 def tools(*names: str, about: str = "") -> tuple[ToolSchema, ...]:

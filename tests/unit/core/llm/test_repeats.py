@@ -11,7 +11,8 @@ from inquest.core.llm.conversation import BudgetSpent, Conversation
 from inquest.core.llm.loop import with_reply, with_results
 from inquest.core.llm.messages import ToolCall, ToolSchema
 from inquest.core.llm.tool_calls import PrefetchedCall, key_of
-from tests.unit.core.llm.conftest import TOOLS, asked, call, found, inquiry, roomy, row, running, says, turn
+from tests.support.tables import row
+from tests.unit.core.llm.conftest import TOOLS, asked, call, found, inquiry, roomy, running, says, turn
 
 NOT_NUMBERS = ('{"a": NaN}', '{"a": Infinity}', '{"a": -Infinity}')
 

@@ -9,7 +9,8 @@ from inquest.core.llm.loop import next_move, with_reply, with_results
 from inquest.core.llm.messages import Invocation, ToolCall, Usage
 from inquest.core.llm.reply.reading import Reading
 from inquest.core.llm.reply.verdicts import RcaVerdict, SelectionVerdict
-from tests.unit.core.llm.conftest import asked, call, ended, failed, found, inquiry, row, running, says, submit, turn
+from tests.support.tables import row
+from tests.unit.core.llm.conftest import asked, call, ended, failed, found, inquiry, running, says, submit, turn
 
 BAD = submit(root_cause_analysis={"severity": "high"})
 SUBMIT_ONLY = ("submit_result",)

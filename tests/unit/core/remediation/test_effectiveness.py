@@ -33,12 +33,7 @@ from inquest.core.remediation.effectiveness import (
     symptoms_of,
     weighted,
 )
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
-
+from tests.support.tables import row
 
 ENDED = datetime(2026, 5, 13, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

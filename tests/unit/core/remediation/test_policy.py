@@ -38,13 +38,7 @@ from inquest.core.remediation.policy import (
     policy_document,
     read_ruling,
 )
-from tests.support.tables import each_row
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
-
+from tests.support.tables import each_row, row
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 DEPLOYMENT = TargetRef(api_version="apps/v1", kind="Deployment", name="checkout", namespace="shop")

@@ -80,13 +80,7 @@ from inquest.core.remediation.proposal import (
     find_drift,
 )
 from inquest.core.selection.parameters import bind_parameters, parameter_text
-from tests.support.tables import each_row
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
-
+from tests.support.tables import each_row, row
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -20,12 +20,7 @@ from inquest.core.signals.classification import (
     severity_from_word,
 )
 from inquest.core.signals.scope import fingerprint_of_signal, is_managed
-from tests.support.tables import each_row
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
+from tests.support.tables import each_row, row
 
 
 def signal(**changes: Any) -> SignalContent:

@@ -17,13 +17,7 @@ from inquest.core.history.history import History, HistoryEntry
 from inquest.core.signals.holds import MAX_BACK_OFF, back_off, failures_in_a_row, next_allowed
 from inquest.core.signals.triage import TRIAGE, earlier_answer, triage_signal
 from inquest.core.signals.triage_input import AcceptedSignal, EndedCase, OpenCase, TriageInput, TriageRules
-from tests.support.tables import each_row
-
-
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
-
+from tests.support.tables import each_row, row
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

@@ -35,11 +35,6 @@ KINDS = (
 )
 
 
-def row(*ids: str) -> pytest.MarkDecorator:
-    """Name the reference's rows that a test stands for."""
-    return pytest.mark.parametrize((), [()], ids=["+".join(ids)])
-
-
 @dataclass
 class FakeCluster:
     """Objects in memory; what was asked stands in `asked`, what is in `broken` is raised."""

@@ -16,8 +16,7 @@ from inquest.gather.tools.hints import (
     failure_of,
     hint_for,
 )
-from tests.support.tables import each_row
-from tests.unit.gather.tools.conftest import row
+from tests.support.tables import each_row, row
 
 CASES = {
     "E01": ('Error from server (NotFound): pods "payments-1" not found', "pod_not_found"),

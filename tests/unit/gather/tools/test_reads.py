@@ -12,7 +12,8 @@ import yaml
 from inquest.core.evidence.evidence import EvidenceStatus
 from inquest.errors import Forbidden, Unavailable
 from inquest.gather.tools.scope import Scope
-from tests.unit.gather.tools.conftest import Bench, deployment, event, pod, row
+from tests.support.tables import row
+from tests.unit.gather.tools.conftest import Bench, deployment, event, pod
 
 Make = Callable[..., Bench]
 

@@ -26,8 +26,9 @@ from inquest.gather.tools.toolset import REGISTRY, Toolset
 from inquest.ports.model import Reach
 from inquest.replay.clock import RecordedClock
 from inquest.settings.settings import Settings
+from tests.support.tables import row
 from tests.unit.core import cases
-from tests.unit.gather.tools.conftest import NOW, Bench, FakeCluster, configured, deployment, pod, row, run_of
+from tests.unit.gather.tools.conftest import NOW, Bench, FakeCluster, configured, deployment, pod, run_of
 
 Make = Callable[..., Bench]
 
