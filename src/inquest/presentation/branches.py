@@ -42,6 +42,10 @@ def text_nodes(*texts: str | None) -> tuple[Node, ...]:
     return tuple(Node(text) for text in texts if text)
 
 
+def text_of(word: object) -> str:
+    return "" if word is None else str(word)
+
+
 def join_present(parts: Iterable[str | None], by: str = ", ") -> str:
     """The parts that are there."""
     return by.join(part for part in parts if part)

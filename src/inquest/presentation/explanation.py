@@ -11,7 +11,16 @@ from inquest.api.refs import Business
 from inquest.api.types import BusinessRank, RulingDecision
 from inquest.core.reporting.message import what_was_done
 from inquest.core.selection.parameter_rules import PARAMETER_RULES
-from inquest.presentation.branches import Node, Section, State, join_present, text_after, text_nodes, two_decimals
+from inquest.presentation.branches import (
+    Node,
+    Section,
+    State,
+    join_present,
+    text_after,
+    text_nodes,
+    text_of,
+    two_decimals,
+)
 from inquest.presentation.case import CaseObjects, cause_line, cause_of, is_refuted, place_of_target
 
 MAX_GAPS_SHOWN: Final = 3
@@ -45,11 +54,11 @@ def _happened(told: CaseObjects) -> tuple[Node, ...]:
     signal, status, heading = told.investigation.spec.signal, told.status, _heading(told)
     asked = [f"{signal.severity} {signal.name} of {place_of_target(signal.target)}", *_ranks(signal)]
     why = (status.sub_reason or status.reason, status.human_review_reason)
-    words = [str(told.phase), *map(_text, (status.outcome, status.resolution, *why))]
+    words = [str(told.phase), *map(text_of, (status.outcome, status.resolution, *why))]
     took = f" after {status.duration_seconds} s" if told.has_ended and status.duration_seconds is not None else ""
     end = f"{join_present(list(dict.fromkeys(words)))}{took}"
     return (
-        Node(f"{end}{text_after(': ', what_was_done(status.message or '', heading, _text(status.resolution)))}"),
+        Node(f"{end}{text_after(': ', what_was_done(status.message or '', heading, text_of(status.resolution)))}"),
         Node(f"asked: {join_present(asked)}{text_after(': ', signal.message)}"),
         *_cause(told, heading),
     )
@@ -57,7 +66,7 @@ def _happened(told: CaseObjects) -> tuple[Node, ...]:
 
 def _ranks(signal: PinnedSignal) -> list[str]:
     """The environment, and the ranks: what nobody wrote down is said to follow from it."""
-    business, environment = signal.business or Business(), _text(signal.environment)
+    business, environment = signal.business or Business(), text_of(signal.environment)
     ranks = {
         BusinessRank.CRITICALITY: text_after("criticality ", business.criticality),
         BusinessRank.SLA_REQUIREMENT: text_after("service level ", business.sla_requirement),
@@ -72,10 +81,6 @@ def _unread(told: CaseObjects) -> Iterator[Node]:
     yield from (Node(f"{gap.what}: {gap.why}") for gap in gaps[:MAX_GAPS_SHOWN])
     if len(gaps) > MAX_GAPS_SHOWN:
         yield Node(f"and {len(gaps) - MAX_GAPS_SHOWN} more in status.gaps")
-
-
-def _text(word: object) -> str:
-    return "" if word is None else str(word)
 
 
 # --- the cause --------------------------------------------------------------------------------------------------
@@ -119,7 +124,7 @@ def _proof(told: CaseObjects) -> Iterator[Node]:
 
 
 def _claim(claim: Claim, known: Collection[str | None] = ()) -> Node:
-    words = join_present([_text(claim.verdict), _text(claim.role)])
+    words = join_present([claim.verdict, claim.role])
     quoted = text_after(f"{join_present(claim.evidence)}: ", f"“{claim.quote}”" if claim.quote else None)
     cites = quoted or text_after("rests on ", join_present(claim.evidence))
     if claim.text in known:
@@ -205,7 +210,7 @@ def _ruling(told: CaseObjects) -> Iterator[Node]:
     if ruling is None:
         yield from text_nodes(*status.warnings) if status.needs_human_review else ()
         return
-    yield Node(join_present([_text(ruling.decision), ruling.reason], ": "))
+    yield Node(join_present([ruling.decision, ruling.reason], ": "))
     yield from (Node(f"risk {one.score}: {one.reason}") for one in ruling.risk_factors)
     if ruling.degraded:
         yield Node("the policy could not be asked properly, so a person is asked", mark=State.ATTENTION)
@@ -220,7 +225,7 @@ def _decision(told: CaseObjects) -> Iterator[Node]:
         return
     by = text_after(" by ", approval.decided_by)
     reason = text_after(": ", request.spec.decision_reason if request else None)
-    yield Node(f"{_text(approval.state)}{by}{reason}")
+    yield Node(f"{text_of(approval.state)}{by}{reason}")
     if request is not None:
         yield from text_nodes(*(f"agreed: {one.user}{text_after(': ', one.reason)}" for one in request.spec.approvals))
         if request.spec.preview_diff:
@@ -231,12 +236,12 @@ def _then(told: CaseObjects) -> Iterator[Node]:
     status, run = told.status, told.execution
     if run is not None:
         took = f"{run.status.duration_seconds} s" if run.status.duration_seconds is not None else ""
-        yield Node(join_present([f"{run.name}: {_text(run.status.phase)}", took]), text_nodes(*_run_lines(told)))
+        yield Node(join_present([f"{run.name}: {text_of(run.status.phase)}", took]), text_nodes(*_run_lines(told)))
     elif status.execution is not None and status.execution.ref is not None:
         yield Node(f"{status.execution.ref.name} ran")
     if status.effectiveness is not None:
         score = text_after("score ", two_decimals(status.effectiveness.score))
-        yield Node(f"effect: {join_present([_text(status.effectiveness.reason), score])}")
+        yield Node(f"effect: {join_present([status.effectiveness.reason, score])}")
     if (said := told.investigation.spec.feedback) is not None:
         yield Node(f"{said.by} says that the diagnosis was {said.verdict}", text_nodes(said.cause))
 
@@ -244,5 +249,5 @@ def _then(told: CaseObjects) -> Iterator[Node]:
 def _run_lines(told: CaseObjects) -> Sequence[str | None]:
     run = told.execution
     failure = run.status.failure.summary if run and run.status.failure else None
-    undo = f"{told.undo.name}: {_text(told.undo.status.phase)}" if told.undo else None
+    undo = f"{told.undo.name}: {text_of(told.undo.status.phase)}" if told.undo else None
     return failure, undo

@@ -10,7 +10,7 @@ from inquest.api.findings import ProgressEntry, StepState
 from inquest.api.types import ApprovalState, ExecutionPhase, Phase, Resolution
 from inquest.core.reporting.message import what_was_done
 from inquest.core.text import quantity
-from inquest.presentation.branches import Node, State, join_present, text_after, text_nodes, two_decimals
+from inquest.presentation.branches import Node, State, join_present, text_after, text_nodes, text_of, two_decimals
 from inquest.presentation.case import CaseObjects, cause_line, cause_of, place_of_target
 
 SELECTION_TOOLS: Final = frozenset({"list_available_actions", "list_workflows", "get_workflow"})
@@ -36,12 +36,8 @@ def case_tree(told: CaseObjects) -> Node:
 
 def _head(told: CaseObjects) -> str:
     status = told.status
-    words = join_present([str(told.phase), _text(status.outcome), _text(status.resolution)])
+    words = join_present([str(told.phase), status.outcome, status.resolution])
     return f"{told.name} in {told.investigation.namespace}: {words}"
-
-
-def _text(word: object) -> str:
-    return "" if word is None else str(word)
 
 
 def _mark_of_case(told: CaseObjects) -> State:
@@ -56,7 +52,7 @@ def _signal(told: CaseObjects) -> Node:
     pinned = told.investigation.spec.signal
     seen = told.signal.status.occurrences if told.signal else None
     words = f"{pinned.severity} {pinned.name} of {place_of_target(pinned.target)}"
-    more = [_text(pinned.environment), _text(pinned.priority), f"seen {seen} times" if seen and seen > 1 else ""]
+    more = [text_of(pinned.environment), text_of(pinned.priority), f"seen {seen} times" if seen and seen > 1 else ""]
     return Node(f"Signal: {join_present([words, *more])}", text_nodes(pinned.message), State.DONE)
 
 
@@ -165,7 +161,7 @@ def _analyzing(told: CaseObjects) -> Leaves:
         return "", ()
     risks = (Node(f"risk {one.score}: {one.reason}") for one in ruling.risk_factors)
     degraded = text_nodes("the policy could not be asked properly" if ruling.degraded else None)
-    return join_present([_text(ruling.decision), ruling.reason], ": "), (*risks, *degraded)
+    return join_present([ruling.decision, ruling.reason], ": "), (*risks, *degraded)
 
 
 def _awaiting(told: CaseObjects) -> Leaves:
@@ -178,7 +174,7 @@ def _awaiting(told: CaseObjects) -> Leaves:
     until = rfc3339(request.spec.expires_at) if request and state is ApprovalState.PENDING else None
     ref = approval.ref.name if approval and approval.ref else ""
     command = f"to decide: inquest approve {told.name} -n {told.investigation.namespace}"
-    return f"{_text(state)}{by}{reason}", (
+    return f"{text_of(state)}{by}{reason}", (
         *text_nodes(text_after("request ", ref), text_after("until ", until)),
         *((Node(command, quote=True),) if _is_asked(told) else ()),
     )
@@ -198,8 +194,8 @@ def _executing(told: CaseObjects) -> Leaves:
     took = f"{found.status.duration_seconds} s" if found.status.duration_seconds is not None else ""
     job = f"Job {found.status.job.namespace}/{found.status.job.name}" if found.status.job else ""
     failure = found.status.failure.summary if found.status.failure else None
-    undo = f"undone by {told.undo.name}: {_text(told.undo.status.phase)}" if told.undo else None
-    return join_present([_text(found.status.phase), took]), text_nodes(job, failure, undo)
+    undo = f"undone by {told.undo.name}: {text_of(told.undo.status.phase)}" if told.undo else None
+    return join_present([found.status.phase, took]), text_nodes(job, failure, undo)
 
 
 def _verifying(told: CaseObjects) -> Leaves:
@@ -213,7 +209,7 @@ def _verifying(told: CaseObjects) -> Leaves:
         if scores
         else ()
     )
-    return join_present([_text(found.reason), text_after("score ", two_decimals(found.score))]), text_nodes(
+    return join_present([found.reason, text_after("score ", two_decimals(found.score))]), text_nodes(
         join_present(text_after(f"{name} ", value) for name, value in parts)
     )
 
@@ -270,10 +266,8 @@ def _end(told: CaseObjects) -> Iterator[Node]:
         if said:
             yield Node(said, mark=State.RUNNING)
         return
-    words = join_present([_text(status.reason), _text(status.sub_reason)])
-    review = (
-        text_after("a person has to look: ", _text(status.human_review_reason)) if status.needs_human_review else None
-    )
+    words = join_present([status.reason, status.sub_reason])
+    review = text_after("a person has to look: ", status.human_review_reason) if status.needs_human_review else None
     took = f"{status.duration_seconds} s" if status.duration_seconds is not None else ""
     judge = told.investigation.spec.feedback
     judged = f"{judge.by} says that the diagnosis was {judge.verdict}{text_after(': ', judge.cause)}" if judge else None

@@ -15,7 +15,7 @@ from typing import Any, Final
 from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.names import EXECUTION_LABEL
 from inquest.cli.admin.doctor_checks import shell_word
-from inquest.cli.admin.installation import ENDED, is_renewed, list_replicas, place_of
+from inquest.cli.admin.installation import ENDED, is_renewed, is_running, list_replicas, place_of
 
 Json = Mapping[str, Any]
 
@@ -66,7 +66,7 @@ class Leftovers:
     @property
     def is_worked_on(self) -> bool:
         """Whether a replica lives, and so finishes what it began."""
-        return any(is_renewed(one, self.now) for one in list_replicas(self.items("leases")))
+        return is_running(self.items("leases"), self.now)
 
 
 def job_namespaces(executions: Sequence[Json], usual: str) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ async def looked_at(at: Session, namespace: str, execution_namespace: str, accou
         listed(SERVICE_ACCOUNTS, execution_namespace),
     )
     seen = Installation(now, __version__, namespace, execution_namespace, account, dict(found))
-    if is_running(seen):
+    if is_running(seen.items("leases"), seen.now):
         # It asks about its rights itself, and its Lease says what came of it.
         return seen
     return Installation(

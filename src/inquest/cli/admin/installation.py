@@ -54,9 +54,9 @@ MOST_NAMED: Final = 10
 """Objects of one check that are named; the rest is a number."""
 
 
-def is_running(seen: Installation) -> bool:
+def is_running(leases: Iterable[Json], now: datetime) -> bool:
     """Whether a replica proves that it lives."""
-    return any(is_renewed(one, seen.now) for one in list_replicas(seen.items("leases")))
+    return any(is_renewed(one, now) for one in list_replicas(leases))
 
 
 def list_replicas(leases: Iterable[Json]) -> list[Json]:

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import reduce
 from typing import Any, Final
 
-from inquest.core.evidence.evidence import Json
+from inquest.core.evidence.evidence import Json, digest_of
 
 ABSENT: Final = "absent"
 """Mark of a ConfigMap that is referenced and not there; no digest looks like it."""
@@ -27,7 +26,7 @@ _POD_SPEC_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
 
 def spec_hash(found: Json | None) -> str:
     """Digest of all but apiVersion, kind, metadata and status, indifferent to the order of lists."""
-    return _digest(canonical({key: value for key, value in (found or {}).items() if key not in _NOT_SPEC}))
+    return digest_of(canonical({key: value for key, value in (found or {}).items() if key not in _NOT_SPEC}))
 
 
 def config_map_refs(found: Json) -> tuple[str, ...]:
@@ -42,14 +41,14 @@ def config_digest(config_map: Json | None) -> str:
         return ABSENT
     text = sorted(f"d:{key}={value}" for key, value in (config_map.get("data") or {}).items())
     binary = sorted(f"b:{key}={value}" for key, value in (config_map.get("binaryData") or {}).items())
-    return _digest("\n".join((*text, *binary)))
+    return digest_of("\n".join((*text, *binary)))
 
 
 def composite_hash(spec: str, digests: Mapping[str, str]) -> str:
     """The spec hash with the digests of the ConfigMaps; without any, the spec hash itself."""
     if not digests:
         return spec
-    return _digest("".join((spec, *(f"\n{name}:{digests[name]}" for name in sorted(digests)))))
+    return digest_of("".join((spec, *(f"\n{name}:{digests[name]}" for name in sorted(digests)))))
 
 
 def drift_hash(found: Json, config_maps: Mapping[str, Json | None], *, hpa_driven: bool = False) -> str:
@@ -153,7 +152,3 @@ def _without_replicas(found: Json) -> Json:
     if not isinstance(spec, Mapping):
         return found
     return {**found, "spec": {key: value for key, value in spec.items() if key != "replicas"}}
-
-
-def _digest(text: str) -> str:
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -279,7 +279,7 @@ def is_made_good(snapshot: Snapshot, job: ObservedObject) -> bool:
     """Whether a Job was followed by success: its own retry, or the next run of its schedule."""
     schedule = controller_in(snapshot, job)
     good = parse_time(schedule.status.get("lastSuccessfulTime")) if schedule else None
-    began = parse_time(job.status.get("startTime") or job.metadata.get("creationTimestamp"))
+    began = parse_time(job.status.get("startTime") or job.created)
     return is_true(job.status, "Complete") or (good is not None and began is not None and good > began)
 
 
@@ -313,7 +313,7 @@ STARTING_GRACE: Final = timedelta(seconds=60)
 
 def _is_starting(pod: ObservedObject, word: str, now: datetime) -> bool:
     """A rollout in progress is no issue: seconds-old containers are being created."""
-    born = parse_time(pod.metadata.get("creationTimestamp"))
+    born = parse_time(pod.created)
     return word in ("ContainerCreating", "PodInitializing") and born is not None and now - born < STARTING_GRACE
 
 

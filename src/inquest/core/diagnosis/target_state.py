@@ -115,7 +115,7 @@ def _became(seen: ObservedObject, types: tuple[str, ...], begin: datetime, start
 
 
 def _born(found: ObservedObject) -> datetime | None:
-    return parse_time(found.metadata.get("creationTimestamp"))
+    return parse_time(found.created)
 
 
 # --- is it changing ---------------------------------------------------------------------------------------------

@@ -120,6 +120,11 @@ class ObservedObject:
         return self.object.get("metadata") or {}
 
     @property
+    def created(self) -> str:
+        """When, as the API server wrote it; empty where it does not say."""
+        return str(self.metadata.get("creationTimestamp") or "")
+
+    @property
     def labels(self) -> Mapping[str, str]:
         return self.metadata.get("labels") or {}
 

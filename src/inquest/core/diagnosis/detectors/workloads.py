@@ -65,7 +65,7 @@ def listed(found: Json, name: str) -> tuple[Json, ...]:
 
 def age_seconds(snapshot: Snapshot, found: ObservedObject) -> float | None:
     """Seconds since the object was made, None where it does not say."""
-    born = parse_time(found.metadata.get("creationTimestamp"))
+    born = parse_time(found.created)
     return None if born is None else (snapshot.taken_at - born).total_seconds()
 
 

@@ -193,7 +193,7 @@ def _conflicts(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[RouteFau
     """The same host and path on two Ingresses of one class, whoever's they are: the older one has it."""
     own = {} if _shares(ingress) else dict(_places(ingress))
     for other in snapshot.of_kind("Ingress"):
-        older = _made(other) < _made(ingress) and not _shares(other)
+        older = other.created < ingress.created and not _shares(other)
         if other is ingress or not older or _class(other) != _class(ingress):
             continue
         is_near = other.namespace == ingress.namespace
@@ -211,10 +211,6 @@ def _conflicts(snapshot: Snapshot, ingress: ObservedObject) -> Iterator[RouteFau
 def _shares(ingress: ObservedObject) -> bool:
     """Made to stand beside another one of the same host and path."""
     return any(key.endswith(("/canary", "/mergeable-ingress-type")) for key in ingress.annotations)
-
-
-def _made(found: ObservedObject) -> str:
-    return str(found.metadata.get("creationTimestamp") or "")
 
 
 def _class(ingress: ObservedObject) -> str:

@@ -225,11 +225,7 @@ def _dns(snapshot: Snapshot) -> Peer:
 
 def _blame(snapshot: Snapshot, call: Call, policies: list[ObservedObject]) -> PolicyBlame:
     found = [*(_nearest_rule(snapshot, call, each) for each in policies), *_drifted(snapshot, call)]
-    return max(found, key=lambda each: (each.score, _born(each.policy), each.policy.name))
-
-
-def _born(policy: ObservedObject) -> str:
-    return str(policy.metadata.get("creationTimestamp") or "")
+    return max(found, key=lambda each: (each.score, each.policy.created, each.policy.name))
 
 
 def _nearest_rule(snapshot: Snapshot, call: Call, policy: ObservedObject) -> PolicyBlame:
@@ -411,7 +407,7 @@ def _is_the_target(snapshot: Snapshot, ref: TargetRef) -> bool:
 def _closed(
     snapshot: Snapshot, workload: ObservedObject, policies: list[ObservedObject], who: str, confidence: float
 ) -> Finding:
-    policy = max(policies, key=lambda each: (not rules(each, INGRESS), _born(each), each.name))
+    policy = max(policies, key=lambda each: (not rules(each, INGRESS), each.created, each.name))
     ref, owner = policy.ref, workload.ref
     return Finding(
         category="NetworkPolicyBlocking",

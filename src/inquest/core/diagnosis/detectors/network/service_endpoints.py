@@ -42,7 +42,7 @@ def service_endpoints(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _is_long_unready(snapshot: Snapshot, pod: ObservedObject) -> bool:
     ready = condition_of(pod.status, "Ready")
-    since = parse_time(ready.get("lastTransitionTime") or pod.metadata.get("creationTimestamp"))
+    since = parse_time(ready.get("lastTransitionTime") or pod.created)
     return not is_ready(pod) and (since is None or snapshot.taken_at - since > UNREADY_GRACE)
 
 

@@ -209,7 +209,7 @@ def _labels_changed(snapshot: Snapshot, service: ObservedObject, workload: Obser
     """An older revision, replaced a short while ago, had the labels."""
     sets = [each for each in snapshot.of_kind("ReplicaSet") if controller_of(each.object).get("name") == workload.name]
     had = [each for each in sets if takes(selector_of(service), template_labels(each))]
-    lacks = [parse_time(each.metadata.get("creationTimestamp")) for each in sets if each not in had]
+    lacks = [parse_time(each.created) for each in sets if each not in had]
     return bool(had) and any(at is not None and snapshot.taken_at - at <= ROLLOUT_WINDOW for at in lacks)
 
 

@@ -150,7 +150,7 @@ def _is_word_of(event: ObservedObject, waiting: list[ObservedObject]) -> bool:
 
 def _has_since_bound(snapshot: Snapshot, waiting: ObservedObject) -> bool:
     """A younger pod that has a node proves that the scheduler works."""
-    born = parse_time(waiting.metadata.get("creationTimestamp"))
+    born = parse_time(waiting.created)
     times = (condition_of(pod.status, "PodScheduled") for pod in snapshot.of_kind("Pod") if not _is_daemon(pod))
     bound = (parse_time(each.get("lastTransitionTime")) for each in times if each.get("status") == "True")
     return born is not None and any(at is not None and at > born for at in bound)

@@ -89,7 +89,7 @@ def node_not_ready(snapshot: Snapshot) -> Iterable[Finding]:
 
 
 def _counts(snapshot: Snapshot, node: ObservedObject, found: Json) -> bool:
-    born = parse_time(node.metadata.get("creationTimestamp"))
+    born = parse_time(node.created)
     joined = born is None or snapshot.taken_at - born >= JOINING
     going = node.metadata.get("deletionTimestamp")
     return joined and not going and has_lasted(found, snapshot.taken_at, GRACE)

@@ -168,7 +168,7 @@ def unschedulable(snapshot: Snapshot) -> Iterator[Finding]:
 def _is_refused(pod: ObservedObject, verdict: Json, snapshot: Snapshot) -> bool:
     if (verdict.get("status"), verdict.get("reason")) != ("False", "Unschedulable"):
         return False
-    born = parse_time(pod.metadata.get("creationTimestamp"))
+    born = parse_time(pod.created)
     return not pod.spec.get("nodeName") and (born is None or snapshot.taken_at - born >= GRACE)
 
 
