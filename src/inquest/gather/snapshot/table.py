@@ -96,17 +96,19 @@ class ListingRule:
     labels: str = ""
 
 
+_CLUSTER, _SYSTEM = ListingScope.CLUSTER, ListingScope.SYSTEM
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 _BATCH, _APPS, _NETWORK, _STORAGE = "batch/v1", "apps/v1", "networking.k8s.io/v1", "storage.k8s.io/v1"
 _RBAC: Final = "rbac.authorization.k8s.io/v1"
 _GATEWAY: Final = "gateway.networking.k8s.io/v1"
 _METRICS: Final = "metrics.k8s.io/v1beta1"
+_DISCOVERY: Final = "discovery.k8s.io/v1"
 _OF_NODES: Final = "involvedObject.kind=Node"
 _OF_DNS: Final = f"{SERVICE_NAME}=kube-dns"
 
 ROWS: Final[tuple[ListingRule, ...]] = (
     ListingRule("services", "Service", "v1", first=serves),
-    ListingRule("endpoint slices", "EndpointSlice", "discovery.k8s.io/v1", first=points),
+    ListingRule("endpoint slices", "EndpointSlice", _DISCOVERY, first=points),
     ListingRule("ingresses", "Ingress", _NETWORK, first=routes),
     ListingRule("claims", "PersistentVolumeClaim", "v1", first=mounted),
     ListingRule("quotas", "ResourceQuota", "v1"),
@@ -124,40 +126,20 @@ ROWS: Final[tuple[ListingRule, ...]] = (
     ListingRule("neighbour roles", "Role", _RBAC, when=rights_lack),
     ListingRule("neighbour role bindings", "RoleBinding", _RBAC, when=rights_lack, first=bound),
     ListingRule("neighbour certificates", "Certificate", "cert-manager.io/v1"),
-    ListingRule("cluster routes", "HTTPRoute", _GATEWAY, ListingScope.CLUSTER, keep=leads_here, most=10),
-    ListingRule("cluster routes of gRPC", "GRPCRoute", _GATEWAY, ListingScope.CLUSTER, keep=leads_here, most=10),
+    ListingRule("cluster routes", "HTTPRoute", _GATEWAY, _CLUSTER, keep=leads_here, most=10),
+    ListingRule("cluster routes of gRPC", "GRPCRoute", _GATEWAY, _CLUSTER, keep=leads_here, most=10),
     ListingRule("cluster pod metrics", "PodMetrics", _METRICS, first=measured),
     ListingRule(
-        "cluster disruption budgets",
-        "PodDisruptionBudget",
-        "policy/v1",
-        ListingScope.CLUSTER,
-        when=is_of_node,
-        keep=protects,
+        "cluster disruption budgets", "PodDisruptionBudget", "policy/v1", _CLUSTER, when=is_of_node, keep=protects
     ),
-    ListingRule("system pods", "Pod", "v1", ListingScope.SYSTEM, keep=of_components, most=20),
-    ListingRule("system deployments", "Deployment", _APPS, ListingScope.SYSTEM, keep=system_workload, most=20),
-    ListingRule("system daemon sets", "DaemonSet", _APPS, ListingScope.SYSTEM, keep=system_workload, most=20),
-    ListingRule("system events", "Event", "v1", ListingScope.SYSTEM, when=system_ails, fields="type=Warning"),
-    ListingRule("system services", "Service", "v1", ListingScope.SYSTEM, when=names_fail),
-    ListingRule(
-        "system endpoint slices",
-        "EndpointSlice",
-        "discovery.k8s.io/v1",
-        ListingScope.SYSTEM,
-        when=names_fail,
-        labels=_OF_DNS,
-    ),
-    ListingRule("system leases", "Lease", "coordination.k8s.io/v1", ListingScope.SYSTEM, when=nobody_looks),
-    ListingRule(
-        "cluster nodes",
-        "Node",
-        "v1",
-        ListingScope.CLUSTER,
-        when=pods_wait,
-        first=used_node,
-        asked=MAX_LISTED_NODES,
-    ),
+    ListingRule("system pods", "Pod", "v1", _SYSTEM, keep=of_components, most=20),
+    ListingRule("system deployments", "Deployment", _APPS, _SYSTEM, keep=system_workload, most=20),
+    ListingRule("system daemon sets", "DaemonSet", _APPS, _SYSTEM, keep=system_workload, most=20),
+    ListingRule("system events", "Event", "v1", _SYSTEM, when=system_ails, fields="type=Warning"),
+    ListingRule("system services", "Service", "v1", _SYSTEM, when=names_fail),
+    ListingRule("system endpoint slices", "EndpointSlice", _DISCOVERY, _SYSTEM, when=names_fail, labels=_OF_DNS),
+    ListingRule("system leases", "Lease", "coordination.k8s.io/v1", _SYSTEM, when=nobody_looks),
+    ListingRule("cluster nodes", "Node", "v1", _CLUSTER, when=pods_wait, first=used_node, asked=MAX_LISTED_NODES),
     ListingRule(
         "cluster node leases",
         "Lease",
@@ -168,105 +150,39 @@ ROWS: Final[tuple[ListingRule, ...]] = (
         most=10,
     ),
     ListingRule("cluster node events", "Event", "v1", ListingScope.DEFAULT, when=nodes_ail, fields=_OF_NODES),
+    ListingRule("cluster node metrics", "NodeMetrics", _METRICS, _CLUSTER, when=nodes_ail, first=used_node),
+    ListingRule("cluster ingress classes", "IngressClass", _NETWORK, _CLUSTER, when=ingresses_exist),
+    ListingRule("cluster storage classes", "StorageClass", _STORAGE, _CLUSTER, when=claims_exist),
+    ListingRule("cluster volumes", "PersistentVolume", "v1", _CLUSTER, when=claims_wait, keep=free_or_ours),
+    ListingRule("cluster storage drivers", "CSIDriver", _STORAGE, _CLUSTER, when=mounts_fail),
+    ListingRule("cluster storage nodes", "CSINode", _STORAGE, _CLUSTER, when=mounts_fail, first=used_node, most=20),
+    ListingRule("cluster attachments", "VolumeAttachment", _STORAGE, _CLUSTER, when=mounts_fail, keep=attached),
     ListingRule(
-        "cluster node metrics",
-        "NodeMetrics",
-        _METRICS,
-        ListingScope.CLUSTER,
-        when=nodes_ail,
-        first=used_node,
-    ),
-    ListingRule("cluster ingress classes", "IngressClass", _NETWORK, ListingScope.CLUSTER, when=ingresses_exist),
-    ListingRule("cluster storage classes", "StorageClass", _STORAGE, ListingScope.CLUSTER, when=claims_exist),
-    ListingRule(
-        "cluster volumes",
-        "PersistentVolume",
-        "v1",
-        ListingScope.CLUSTER,
-        when=claims_wait,
-        keep=free_or_ours,
-    ),
-    ListingRule("cluster storage drivers", "CSIDriver", _STORAGE, ListingScope.CLUSTER, when=mounts_fail),
-    ListingRule(
-        "cluster storage nodes",
-        "CSINode",
-        _STORAGE,
-        ListingScope.CLUSTER,
-        when=mounts_fail,
-        first=used_node,
-        most=20,
+        "cluster validating webhooks", "ValidatingWebhookConfiguration", _ADMISSION, _CLUSTER, when=writes_fail
     ),
     ListingRule(
-        "cluster attachments",
-        "VolumeAttachment",
-        _STORAGE,
-        ListingScope.CLUSTER,
-        when=mounts_fail,
-        keep=attached,
+        "cluster mutating webhooks", "MutatingWebhookConfiguration", _ADMISSION, _CLUSTER, when=mutations_matter
     ),
-    ListingRule(
-        "cluster validating webhooks",
-        "ValidatingWebhookConfiguration",
-        _ADMISSION,
-        ListingScope.CLUSTER,
-        when=writes_fail,
-    ),
-    ListingRule(
-        "cluster mutating webhooks",
-        "MutatingWebhookConfiguration",
-        _ADMISSION,
-        ListingScope.CLUSTER,
-        when=mutations_matter,
-    ),
-    ListingRule(
-        "cluster mutating policies",
-        "MutatingAdmissionPolicy",
-        _ADMISSION,
-        ListingScope.CLUSTER,
-        when=places_are_written,
-    ),
+    ListingRule("cluster mutating policies", "MutatingAdmissionPolicy", _ADMISSION, _CLUSTER, when=places_are_written),
     ListingRule(
         "cluster mutating policy bindings",
         "MutatingAdmissionPolicyBinding",
         _ADMISSION,
-        ListingScope.CLUSTER,
+        _CLUSTER,
         when=places_are_written,
     ),
     ListingRule(
         "cluster API services",
         "APIService",
         "apiregistration.k8s.io/v1",
-        ListingScope.CLUSTER,
+        _CLUSTER,
         when=services_fail,
         keep=unavailable,
     ),
-    ListingRule(
-        "cluster role bindings",
-        "ClusterRoleBinding",
-        _RBAC,
-        ListingScope.CLUSTER,
-        when=rights_lack,
-        keep=bound,
-    ),
-    ListingRule(
-        "cluster priority classes",
-        "PriorityClass",
-        "scheduling.k8s.io/v1",
-        ListingScope.CLUSTER,
-        when=priorities_matter,
-    ),
-    ListingRule(
-        "cluster runtime classes", "RuntimeClass", "node.k8s.io/v1", ListingScope.CLUSTER, when=runtimes_matter
-    ),
-    ListingRule(
-        "cluster daemon sets",
-        "DaemonSet",
-        _APPS,
-        ListingScope.CLUSTER,
-        when=agents_matter,
-        keep=unwell,
-        most=10,
-    ),
+    ListingRule("cluster role bindings", "ClusterRoleBinding", _RBAC, _CLUSTER, when=rights_lack, keep=bound),
+    ListingRule("cluster priority classes", "PriorityClass", "scheduling.k8s.io/v1", _CLUSTER, when=priorities_matter),
+    ListingRule("cluster runtime classes", "RuntimeClass", "node.k8s.io/v1", _CLUSTER, when=runtimes_matter),
+    ListingRule("cluster daemon sets", "DaemonSet", _APPS, _CLUSTER, when=agents_matter, keep=unwell, most=10),
 )
 
 SYSTEM_PLACES: Final = {
