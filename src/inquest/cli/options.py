@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Final, TypeVar
 
 from cyclopts import Group, Parameter
@@ -111,16 +110,13 @@ def _source(place: KubeOptions) -> tuple[Source, str]:
     persona = Impersonation(place.user, place.as_group, place.as_uid)
     chosen = place.kubeconfig or usual_kubeconfig()
     if not chosen and not place.context:
-        return in_cluster(impersonate=persona), _pod_namespace()
+        file = SERVICE_ACCOUNT / "namespace"
+        pod_namespace = file.read_text().strip() if file.is_file() else ""
+        return in_cluster(impersonate=persona), pod_namespace
     if not chosen:
         raise Misconfigured("there is no kubeconfig: name one with --kubeconfig or KUBECONFIG")
     context = place.context or None
     return from_kubeconfig(chosen, context, impersonate=persona), namespace_of(chosen, context)
-
-
-def _pod_namespace(folder: Path = SERVICE_ACCOUNT) -> str:
-    file = folder / "namespace"
-    return file.read_text().strip() if file.is_file() else ""
 
 
 def seconds_of(text: str) -> float | None:

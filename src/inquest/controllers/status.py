@@ -128,7 +128,8 @@ async def _publish_least(
     ports: ControllerPorts, kind: ResourceKind, found: Resource, there: Json, refused: Json, why: str, most: int
 ) -> Json | None:
     """What was taken before with the new position or, where all of it can be told anew, the position alone."""
-    told = _told(found, why)
+    has_message = "message" in type(found.status).model_fields
+    told = {"message": f"the API server refuses the whole status: {why}"} if has_message else {}
     forms = [minimal_status(there, refused) | told]
     settled = {key: there[key] for key in SETTLED if key in there}
     forms += [minimal_status(settled, refused) | told] if kind.kind in TOLD_ANEW else []
@@ -141,11 +142,6 @@ async def _publish_least(
         except (Invalid, Forbidden) as error:
             last = error
     raise last
-
-
-def _told(found: Resource, why: str) -> Json:
-    has_message = "message" in type(found.status).model_fields
-    return {"message": f"the API server refuses the whole status: {why}"} if has_message else {}
 
 
 def minimal_status(accepted: Json, refused: Json) -> Json:

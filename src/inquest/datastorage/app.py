@@ -151,7 +151,9 @@ async def _on_crash(request: Request, _error: Any) -> Response:
 
 def database_problem(error: Exception) -> WireProblem:
     """503 when the database cannot be reached, 500 when it refused; statements never reach the answer."""
-    if _is_away(error):
+    away = isinstance(error, OperationalError | InterfaceError | PoolTimeoutError | OSError)
+    is_away = away or (isinstance(error, DBAPIError) and error.connection_invalidated)
+    if is_away:
         return unavailable(f"database not reachable: {_word(error)}")
     return WireProblem(500, "database-error", f"the database refused: {_word(error)}", title="Database Error")
 
@@ -160,11 +162,6 @@ def _word(error: Exception) -> str:
     """What the driver calls it (`SQLITE_BUSY`, `57P03`): one sentence covers a lock, a full disk and no server."""
     origin = getattr(error, "orig", None)
     return str(getattr(origin, "sqlite_errorname", "") or getattr(origin, "sqlstate", "") or type(error).__name__)
-
-
-def _is_away(error: Exception) -> bool:
-    away = isinstance(error, OperationalError | InterfaceError | PoolTimeoutError | OSError)
-    return away or (isinstance(error, DBAPIError) and error.connection_invalidated)
 
 
 _FAILURES: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {

@@ -127,14 +127,11 @@ class ReplicaLease:
     def _lease(self, version: str = "") -> Json:
         meta = {"name": self._name, "namespace": self._namespace, "labels": {"app.kubernetes.io/managed-by": "inquest"}}
         meta |= {"resourceVersion": version} if version else {}
-        meta["annotations"] = {VERSION_ANNOTATION: __version__, FAULTS_ANNOTATION: _told(self._faults())}
+        # A line each, bounded: an annotation may hold little, and the log has the whole.
+        told = "\n".join(f"{name}: {' '.join(fault.split())}"[:MAX_FAULT] for name, fault in self._faults().items())
+        meta["annotations"] = {VERSION_ANNOTATION: __version__, FAULTS_ANNOTATION: told}
         now = self._clock.now().astimezone(UTC)
         return {"metadata": meta, "spec": {**_spec(now, is_new=not version), "holderIdentity": self._holder}}
-
-
-def _told(faults: Mapping[str, str]) -> str:
-    """A line each, bounded: an annotation may hold little, and the log has the whole."""
-    return "\n".join(f"{name}: {' '.join(fault.split())}"[:MAX_FAULT] for name, fault in faults.items())
 
 
 def _spec(now: datetime, *, is_new: bool) -> Json:

@@ -31,13 +31,10 @@ MOST_ARGUMENTS: Final = 100
 def case_tree(told: CaseObjects) -> Node:
     """The case as one tree."""
     phases = tuple(_phase(told, phase) for phase in WORK if _is_shown(told, phase))
-    return Node(_head(told), (_signal(told), *phases, *_end(told)), _mark_of_case(told))
-
-
-def _head(told: CaseObjects) -> str:
     status = told.status
     words = join_present([str(told.phase), status.outcome, status.resolution])
-    return f"{told.name} in {told.investigation.namespace}: {words}"
+    head = f"{told.name} in {told.investigation.namespace}: {words}"
+    return Node(head, (_signal(told), *phases, *_end(told)), _mark_of_case(told))
 
 
 def _mark_of_case(told: CaseObjects) -> State:

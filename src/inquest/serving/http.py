@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -173,12 +173,9 @@ class _Introduced(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         shown = transport.get_extra_info("peercert") or {}
-        self.app_state = {**self.app_state, CALLER: _common_name(shown)}
-
-
-def _common_name(shown: Mapping[str, Any]) -> str:
-    names = (value for part in shown.get("subject") or () for key, value in part if key == "commonName")
-    return str(next(names, ""))
+        names = (value for part in shown.get("subject") or () for key, value in part if key == "commonName")
+        common_name = str(next(names, ""))
+        self.app_state = {**self.app_state, CALLER: common_name}
 
 
 class _Server(uvicorn.Server):

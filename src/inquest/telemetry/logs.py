@@ -33,7 +33,18 @@ def set_up_logging(
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
-    _route_through(structlog.stdlib.ProcessorFormatter(processors=_last(form), foreign_pre_chain=shared), level, stream)
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer() if form == "json" else structlog.dev.ConsoleRenderer(colors=False)
+    )
+    processors = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
+    formatter = structlog.stdlib.ProcessorFormatter(processors=processors, foreign_pre_chain=shared)
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    log_from(level)
+    for name, least in _QUIET.items():
+        logging.getLogger(name).setLevel(least)
 
 
 def log_from(level: str) -> None:
@@ -76,20 +87,3 @@ def _redacted(value: Any, redact: Redact) -> Any:
             return [_redacted(part, redact) for part in value]
         case _:
             return redact(str(value))
-
-
-def _last(form: Literal["json", "text"]) -> list[structlog.typing.Processor]:
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if form == "json" else structlog.dev.ConsoleRenderer(colors=False)
-    )
-    return [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
-
-
-def _route_through(formatter: logging.Formatter, level: str, stream: TextIO | None) -> None:
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(formatter)
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    log_from(level)
-    for name, least in _QUIET.items():
-        logging.getLogger(name).setLevel(least)

@@ -175,7 +175,14 @@ class ObjectClient:
         return _is_allowed(await self._review("selfsubjectaccessreviews", {**_attributes(access, name)}))
 
     async def allowed_for(self, person: Person, access: Access, name: str = "") -> bool:
-        spec = {**_attributes(access, name), **_subject(person)}
+        found = {
+            "user": person.user,
+            "groups": list(person.groups),
+            "uid": person.uid,
+            "extra": {key: list(values) for key, values in person.extra.items()},
+        }
+        subject = {key: value for key, value in found.items() if value}
+        spec = {**_attributes(access, name), **subject}
         place = access.namespace if self._places.confined else ""
         plural = "localsubjectaccessreviews" if place else "subjectaccessreviews"
         return _is_allowed(await self._review(plural, spec, place, urgent=True))
@@ -222,16 +229,6 @@ _REVIEW_KINDS: Final = {
     "localsubjectaccessreviews": "LocalSubjectAccessReview",
     "selfsubjectrulesreviews": "SelfSubjectRulesReview",
 }
-
-
-def _subject(person: Person) -> Json:
-    found = {
-        "user": person.user,
-        "groups": list(person.groups),
-        "uid": person.uid,
-        "extra": {key: list(values) for key, values in person.extra.items()},
-    }
-    return {key: value for key, value in found.items() if value}
 
 
 def _type(kind: ResourceKind) -> Json:

@@ -72,7 +72,10 @@ def fault_of(error: Exception, secrets: Sequence[str], now: datetime) -> Endpoin
         case openai.APITimeoutError() | TimeoutError():
             return EndpointFault("ModelTimeout", True, text)
         case openai.APIConnectionError() | httpx2.TransportError():
-            return EndpointFault("ModelUnreachable", True, without(_why(error), secrets)[:MOST_SHOWN])
+            # A connection's error says nothing itself; what lies below it does.
+            below = [str(cause) for cause in _causes(error) if str(cause)]
+            why = below[0] if below else str(error)
+            return EndpointFault("ModelUnreachable", True, without(why, secrets)[:MOST_SHOWN])
         case openai.APIError():
             return _sorted(_complaint(0, error.body, text), text, None)
     return _without_a_word(error, text)
@@ -90,12 +93,6 @@ def _without_a_word(error: Exception, text: str) -> EndpointFault:
         case Unreadable() | ValueError() | RecursionError():
             return EndpointFault("ModelUnreachable", True, text)
     return EndpointFault("ModelRejected", False, text)
-
-
-def _why(error: BaseException) -> str:
-    """A connection's error says nothing itself; what lies below it does."""
-    below = [str(cause) for cause in _causes(error) if str(cause)]
-    return below[0] if below else str(error)
 
 
 def _causes(error: BaseException) -> list[BaseException]:

@@ -33,13 +33,10 @@ class ErrorInAnswer(Exception):
     """An error in the place of an answer, under a status that says success; `error` is what stood there."""
 
     def __init__(self, error: Any) -> None:
-        super().__init__(_words(error))
+        said = error.get("message") if isinstance(error, dict) else error
+        words = said if isinstance(said, str) else json.dumps(error, default=str)
+        super().__init__(words)
         self.error = error
-
-
-def _words(error: Any) -> str:
-    said = error.get("message") if isinstance(error, dict) else error
-    return said if isinstance(said, str) else json.dumps(error, default=str)
 
 
 # --- the shape ---------------------------------------------------------------------------------------------------
@@ -174,7 +171,10 @@ class Parts:
         for choice in (answer.choices or ())[:1]:
             self.reason = str(choice.finish_reason or self.reason)
         if said is not None:
-            self.characters += _length(said)
+            functions = (call.function for call in said.tool_calls or () if call.function is not None)
+            written = sum(len(function.name) + len(function.arguments) for function in functions)
+            length = len(said.content) + len(said.refusal) + written
+            self.characters += length
             if self.characters > MOST_CHARACTERS:
                 raise Unreadable(f"the answer is longer than {MOST_CHARACTERS} characters")
             self.text.append(said.content)
@@ -208,12 +208,6 @@ class Parts:
             raise ModelRefusal(refusal or "content filter")
         calls = tuple(ToolCall(call.id, "".join(call.name), "".join(call.arguments)) for call in self.calls)
         return ModelReply(without_reasoning("".join(self.text)), calls, found, self.usage, self.model)
-
-
-def _length(said: _StreamedText) -> int:
-    functions = (call.function for call in said.tool_calls or () if call.function is not None)
-    written = sum(len(function.name) + len(function.arguments) for function in functions)
-    return len(said.content) + len(said.refusal) + written
 
 
 _THINKING: Final = re.compile(r"\A\s*<(think|thinking)>.*?(?:</\1>\s*|\Z)", re.DOTALL)

@@ -48,22 +48,19 @@ def render_crds() -> dict[str, Schema]:
 
 def crd(entry: KindEntry) -> Schema:
     """One CustomResourceDefinition."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": entry.crd_name},
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": _names(entry), "versions": [_version(entry)]},
-    }
-
-
-def _names(entry: KindEntry) -> Schema:
-    return {
+    names = {
         "kind": entry.kind,
         "listKind": f"{entry.kind}List",
         "plural": entry.plural,
         "singular": entry.kind.lower(),
         "shortNames": [entry.short],
         "categories": [CATEGORY],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": entry.crd_name},
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [_version(entry)]},
     }
 
 
@@ -103,7 +100,9 @@ def structural(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
     """A JSON schema of pydantic's as a structural schema of Kubernetes."""
     flat = _flatten(schema, definitions)
     found: Schema = {key: _plain(flat[key]) for key in _KEPT if key in flat}
-    if _says_nothing(found.get("default")):
+    default = found.get("default")
+    says_nothing = default is None or isinstance(default, (dict, list))
+    if says_nothing:
         found.pop("default", None)
     if "properties" in flat:
         found["properties"] = {name: structural(part, definitions) for name, part in flat["properties"].items()}
@@ -145,10 +144,6 @@ def _without_defaults(schema: Schema) -> Schema:
         if key in kept:
             kept[key] = _without_defaults(kept[key])
     return kept
-
-
-def _says_nothing(default: object) -> bool:
-    return default is None or isinstance(default, (dict, list))
 
 
 def _plain(value: Any) -> Any:

@@ -64,7 +64,10 @@ LONG_PENDING: Final = timedelta(minutes=10)
 
 def examine_installation(seen: Installation) -> tuple[CheckResult, ...]:
     """Every check in the order in which things have to be mended; a check without a finding says OK."""
-    if _is_absent(seen):
+    # Whether none of the kinds is there; one that is missing among others is a finding of its own.
+    own = [seen.objects.get(plural) for plural in PLURALS]
+    is_absent = all(isinstance(one, Unread) and not one.is_served for one in own)
+    if is_absent:
         message = "Inquest's kinds are not installed in this cluster; every other check rests on them and is left out"
         return (CheckResult("kinds", Level.FAULT, message, INSTALL),)
     return tuple(found for part, check in CHECKS.items() for found in _told(part, check, seen))
@@ -78,12 +81,6 @@ def _told(part: str, check: DoctorCheck, seen: Installation) -> tuple[CheckResul
             for plural, found in unread
         )
     return tuple(check.findings(seen)) or (CheckResult(part, Level.OK, ""),)
-
-
-def _is_absent(seen: Installation) -> bool:
-    """Whether none of the kinds is there; one that is missing among others is a finding of its own."""
-    own = [seen.objects.get(plural) for plural in PLURALS]
-    return all(isinstance(one, Unread) and not one.is_served for one in own)
 
 
 # --- what is installed -----------------------------------------------------------------------------------------------

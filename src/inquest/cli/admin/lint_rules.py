@@ -92,7 +92,10 @@ def _of_one(given: LintInput, number: int, body: object) -> Iterator[LintFault]:
         return
     if is_of_others(body):
         return
-    if _is_playbook(body):
+    # By its fields: a playbook is no object of Kubernetes.
+    is_object = "kind" in body or "apiVersion" in body
+    is_playbook = not is_object and not {"triggers", "investigation_steps"}.isdisjoint(body)
+    if is_playbook:
         yield from (LintFault(number, path, rule) for path, rule in given.playbook_faults(body))
         return
     model = KINDS.get(str(body.get("kind")))
@@ -107,12 +110,6 @@ def _of_one(given: LintInput, number: int, body: object) -> Iterator[LintFault]:
     if isinstance(body.get("spec"), Mapping):
         rules = RULES.get(model.__name__, ())
         yield from (one for rule in rules for one in _applied(rule, given, number, body, is_whole=not found))
-
-
-def _is_playbook(body: Json) -> bool:
-    """By its fields: a playbook is no object of Kubernetes."""
-    is_object = "kind" in body or "apiVersion" in body
-    return not is_object and not {"triggers", "investigation_steps"}.isdisjoint(body)
 
 
 def _applied(rule: Rule, given: LintInput, number: int, body: Json, *, is_whole: bool) -> tuple[LintFault, ...]:

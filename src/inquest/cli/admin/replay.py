@@ -70,6 +70,9 @@ async def _played(player: Player, place: Path) -> Result | None:
 def line_of(result: Result) -> dict[str, Any]:
     """The object of one case."""
     case, taken = result.case, result.case.first(facts.SnapshotTaken)
+    turns = [reply.usage for fact in case.facts for reply in replies_in(fact)]
+    tokens = {"prompt": sum(one.prompt for one in turns), "completion": sum(one.completion for one in turns)}
+    usage = {"turns": len(turns), "tokens": tokens}
     line = {
         "case": result.recorded.name,
         "outcome": result.outcome,
@@ -79,7 +82,7 @@ def line_of(result: Result) -> dict[str, Any]:
         "gaps": len(_gaps(case)),
         "action": _action(case),
         "reads": result.reads,
-        **_usage(case),
+        **usage,
         "seconds": round(result.seconds, 3),
     }
     return {**line, "expected": _judged(result.judged)}
@@ -122,12 +125,6 @@ def _action(case: Case) -> dict[str, Any] | None:
         return None
     pin = selected.proposal.pin
     return {"actionType": pin.action_type, "workflow": pin.id, "parameters": dict(selected.proposal.parameters)}
-
-
-def _usage(case: Case) -> dict[str, Any]:
-    turns = [reply.usage for fact in case.facts for reply in replies_in(fact)]
-    tokens = {"prompt": sum(one.prompt for one in turns), "completion": sum(one.completion for one in turns)}
-    return {"turns": len(turns), "tokens": tokens}
 
 
 def _judged(found: Judged | None) -> dict[str, bool] | None:

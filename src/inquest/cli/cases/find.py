@@ -162,16 +162,13 @@ def recorded_place(name: str) -> Path | None:
     place = Path(name)
     if (found := find_case(place)) is not None:
         return found
-    if _is_path(name):
+    # `KIND/NAME` is how kubectl writes an object; every other word with a `/` is a path.
+    kind, slash, _ = name.partition("/")
+    is_path = name.startswith(".") or (bool(slash) and kind.partition(".")[0].lower() not in _KIND_WORDS)
+    if is_path:
         what = f"{name} holds no {CASE}" if place.is_dir() else f"{name} is no case"
         raise NotFound(what if place.exists() else f"there is no such folder or file: {name}")
     return None
-
-
-def _is_path(name: str) -> bool:
-    """`KIND/NAME` is how kubectl writes an object; every other word with a `/` is a path."""
-    kind, slash, _ = name.partition("/")
-    return name.startswith(".") or (bool(slash) and kind.partition(".")[0].lower() not in _KIND_WORDS)
 
 
 _KIND_WORDS: Final = frozenset(word for entry in KINDS for word in (entry.kind.lower(), entry.plural, entry.short))

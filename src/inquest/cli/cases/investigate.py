@@ -75,7 +75,13 @@ def investigate(
     async def work(at: Session) -> Exit:
         home = Session(at.kube, signal_namespace or at.namespace)
         named = await target_of(at, target, missing=allow_missing)
-        found = _signal(named, message, severity, title)
+        found = {
+            "name": title or "Manual",
+            "severity": str(severity),
+            "source": {"type": str(SourceType.MANUAL), "name": MANAGER},
+            "target": named,
+            **({"message": message} if message else {}),
+        }
         metadata = {"name": name} if name else {"generateName": "sig-"}
         created = await _created(home, SIGNAL, {"metadata": metadata | await _signed(at), "spec": found})
         if not wait:
@@ -91,16 +97,6 @@ def investigate(
     except TimeoutError:
         print_warning("there is no case yet: is the operator there? `inquest list signals` says what became of it")
         return Exit.TIMED_OUT
-
-
-def _signal(target: Json, message: str, severity: Severity, title: str) -> Json:
-    return {
-        "name": title or "Manual",
-        "severity": str(severity),
-        "source": {"type": str(SourceType.MANUAL), "name": MANAGER},
-        "target": target,
-        **({"message": message} if message else {}),
-    }
 
 
 async def _created(at: Session, kind: ResourceKind, body: Json) -> str:

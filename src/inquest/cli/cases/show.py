@@ -199,7 +199,12 @@ def report(
         File to make; the terminal unless given.
     """
     told = _case(name, place)
-    lines = as_markdown(f"Incident: {told.investigation.spec.signal.name}", (_facts(told), *explanation_of(told)))
+    # What an incident document opens with.
+    status, inv = told.status, told.investigation
+    times = {"began": status.started_at, "ended": status.completed_at}
+    written = [f"{word} {rfc3339(at)}" for word, at in times.items() if at]
+    facts = Section("Summary", text_nodes(f"Investigation {inv.namespace}/{inv.name}", *written))
+    lines = as_markdown(f"Incident: {told.investigation.spec.signal.name}", (facts, *explanation_of(told)))
     if file is None:
         print_lines(*lines)
     else:
@@ -212,14 +217,6 @@ def _written(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise Misconfigured(f"{file} cannot be written: {error.strerror}") from error
-
-
-def _facts(told: CaseObjects) -> Section:
-    """What an incident document opens with."""
-    status, inv = told.status, told.investigation
-    times = {"began": status.started_at, "ended": status.completed_at}
-    written = [f"{word} {rfc3339(at)}" for word, at in times.items() if at]
-    return Section("Summary", text_nodes(f"Investigation {inv.namespace}/{inv.name}", *written))
 
 
 def _case(name: str, place: KubeOptions) -> CaseObjects:

@@ -75,7 +75,9 @@ class CatalogueController:
             return await self._told(ACTION_TYPE, found, _elsewhere((self.ports.namespace,)))
         oldest = await self._action_type(found.spec.name)
         if oldest is not None and oldest.uid != found.uid:
-            return await self._told(ACTION_TYPE, found, _using((), _second(found, oldest)))
+            message = f"{oldest.name} is older and has the name {found.spec.name}"
+            second = RegistrationAttempt({"registration": Registration.INVALID, "message": message}, _conflict(message))
+            return await self._told(ACTION_TYPE, found, _using((), second))
         result = await self._attempt_action_type(found.spec.name, words_of(found))
         naming = await self._naming(found.spec.name)
         again = await self._told(ACTION_TYPE, found, _using(_active(naming), result))
@@ -136,7 +138,10 @@ class CatalogueController:
             return await self._workflow_told(found, _taken(found, holder))
         newest = max(same, key=by_version, default=found)
         if by_version(newest) > by_version(found):
-            return await self._workflow_told(found, _superseded(found, newest))
+            message = f"version {newest.spec.version} in {newest.name} has taken its place"
+            verdicts = {"Registered": false("Superseded", message), "Ready": false("Superseded", message)}
+            superseded = RegistrationAttempt({"registration": Registration.SUPERSEDED, "message": message}, verdicts)
+            return await self._workflow_told(found, superseded)
         again = await self._workflow_told(found, await self._attempt_workflow(found))
         older = [one for one in same if one.spec.version != found.spec.version]
         left = [one for one in older if one.status.registration is not Registration.SUPERSEDED]
@@ -335,12 +340,6 @@ def _taken(found: RemediationWorkflow, holder: RemediationWorkflow) -> Registrat
     return RegistrationAttempt({"registration": Registration.INVALID, "message": message}, verdicts)
 
 
-def _superseded(found: RemediationWorkflow, newest: RemediationWorkflow) -> RegistrationAttempt:
-    message = f"version {newest.spec.version} in {newest.name} has taken its place"
-    verdicts = {"Registered": false("Superseded", message), "Ready": false("Superseded", message)}
-    return RegistrationAttempt({"registration": Registration.SUPERSEDED, "message": message}, verdicts)
-
-
 def _using(users: Sequence[RemediationWorkflow], result: RegistrationAttempt) -> RegistrationAttempt:
     """With who uses the action type."""
     verdict = true("InUse", f"by {_listed(users)}") if users else false("NotInUse", "no active workflow names it")
@@ -350,11 +349,6 @@ def _using(users: Sequence[RemediationWorkflow], result: RegistrationAttempt) ->
 
 def _listed(found: Iterable[RemediationWorkflow]) -> str:
     return ", ".join(sorted({one.spec.id for one in found}))[:MAX_LISTED]
-
-
-def _second(found: ActionType, oldest: ActionType) -> RegistrationAttempt:
-    message = f"{oldest.name} is older and has the name {found.spec.name}"
-    return RegistrationAttempt({"registration": Registration.INVALID, "message": message}, _conflict(message))
 
 
 def _accepted(held: RegisteredEntry) -> RegistrationAttempt:

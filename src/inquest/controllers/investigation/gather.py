@@ -182,7 +182,11 @@ class Inquiries:
         if model is None:
             return await close_case(self.ports, endings.model_unavailable("none is configured", permanent=True))
         if work.case.first(facts.RcaReplied) is None:
-            _log_brief(work)
+            # What the gate chose, and why.
+            briefed = work.case.first(facts.Prepared)
+            if briefed is not None:
+                said = {"included": bool(briefed.brief.sufficiency), "reason": briefed.brief.doubt}
+                log.info("sufficiency", investigation=work.investigation.name, topic=briefed.brief.plan.topic, **said)
         try:
             async with asyncio.timeout(move.seconds):
                 return await self._turned(step, await self._answer(model, move))
@@ -272,14 +276,6 @@ class Inquiries:
             seconds=seconds,
             hints=work.case.opened.pinned.habits.error_hints,
         )
-
-
-def _log_brief(work: CaseWork) -> None:
-    """What the gate chose, and why."""
-    briefed = work.case.first(facts.Prepared)
-    if briefed is not None:
-        said = {"included": bool(briefed.brief.sufficiency), "reason": briefed.brief.doubt}
-        log.info("sufficiency", investigation=work.investigation.name, topic=briefed.brief.plan.topic, **said)
 
 
 def _granted(asked: T | None, given: T, at_home: bool) -> T:

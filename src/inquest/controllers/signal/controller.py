@@ -228,7 +228,9 @@ class SignalController:
         if decision.phase is SignalPhase.PENDING:
             return await self._wait(found, decision, surveyed.observed.now)
         await self._tell(found, surveyed, decision)
-        return _next_look(decision, surveyed.observed.now)
+        if decision.phase is SignalPhase.BLOCKED:
+            return max(timedelta(seconds=1), decision.until - surveyed.observed.now) if decision.until else LOOK_AGAIN
+        return LOOK_AGAIN if decision.phase in (SignalPhase.ACCEPTED, SignalPhase.DUPLICATE) else None
 
     async def admit(self, inv: Investigation) -> TriageDecision:
         """Whether a case may begin: one that triage has opened, or one made by hand to which no rule objects.
@@ -239,7 +241,10 @@ class SignalController:
         leases = await self.ports.status.list(LEASE, self.ports.namespace, labels=labels)
         if any(place_in(lease) == f"{inv.namespace}/{inv.name}" for lease in leases):
             return ACCEPTED
-        found = await self.surveyor.normalised(_asked_by_hand(inv))
+        # What a person who made an Investigation would have asked by a Signal.
+        content = inv.spec.signal.model_dump(include={*SignalContent.model_fields})
+        asked_by_hand = Signal(metadata=inv.metadata, spec=SignalSpec(**content))
+        found = await self.surveyor.normalised(asked_by_hand)
         surveyed = await self.surveyor.survey(found)
         if surveyed.read_failed:
             return TriageDecision(SignalPhase.PENDING, "ReadFailed", surveyed.read_failed)
@@ -465,12 +470,6 @@ class SignalController:
             await self.ports.notifier.event(found.to_object(), WARNINGS[phase], text, warning=True)
 
 
-def _next_look(decision: TriageDecision, now: datetime) -> timedelta | None:
-    if decision.phase is SignalPhase.BLOCKED:
-        return max(timedelta(seconds=1), decision.until - now) if decision.until else LOOK_AGAIN
-    return LOOK_AGAIN if decision.phase in (SignalPhase.ACCEPTED, SignalPhase.DUPLICATE) else None
-
-
 def _rest(found: Signal, now: datetime) -> timedelta | None:
     """How long a block still holds."""
     until = found.status.blocked_until if found.status.phase is SignalPhase.BLOCKED else None
@@ -507,9 +506,3 @@ def _concluded(inv: Investigation | None, *, is_duplicate: bool) -> ConditionVal
     if inv.status.resolution is None:
         return false("InheritedFailure" if is_duplicate else "InvestigationFailed", inv.status.message or "")
     return true("Inherited" if is_duplicate else str(inv.status.resolution), inv.status.message or "")
-
-
-def _asked_by_hand(inv: Investigation) -> Signal:
-    """What a person who made an Investigation would have asked by a Signal."""
-    content = inv.spec.signal.model_dump(include={*SignalContent.model_fields})
-    return Signal(metadata=inv.metadata, spec=SignalSpec(**content))

@@ -66,7 +66,12 @@ class CaseOpening:
             )
         except AlreadyExists:
             created = await self.ports.status.read(INVESTIGATION, name, found.namespace)
-            if not _is_made_for(created, found):
+            # Whether an Investigation belongs to this very Signal, by its owner reference and by its spec.
+            owners = (created.get("metadata") or {}).get("ownerReferences") or ()
+            ref = (created.get("spec") or {}).get("signalRef") or {}
+            owned = any((owner.get("kind"), owner.get("uid")) == ("Signal", found.uid) for owner in owners)
+            is_made_for = owned and (ref.get("name"), ref.get("uid")) == (found.name, found.uid)
+            if not is_made_for:
                 return await self._foreign(found, name, case_lease_name(seen.fingerprint))
         told = "; ".join(filter(None, (f"{name} investigates it", earlier_answer(seen))))
         return TriageDecision(SignalPhase.ACCEPTED, "Accepted", told, opened=ObjectRef(name=name))
@@ -144,11 +149,3 @@ class CaseOpening:
             signal=pinned_signal(found, context, surveyed.earlier, self.ports),
         )
         return Investigation(metadata=metadata, spec=spec).to_object()
-
-
-def _is_made_for(obj: Json, found: Signal) -> bool:
-    """Whether an Investigation belongs to this very Signal, by its owner reference and by its spec."""
-    owners = (obj.get("metadata") or {}).get("ownerReferences") or ()
-    ref = (obj.get("spec") or {}).get("signalRef") or {}
-    owned = any((owner.get("kind"), owner.get("uid")) == ("Signal", found.uid) for owner in owners)
-    return owned and (ref.get("name"), ref.get("uid")) == (found.name, found.uid)

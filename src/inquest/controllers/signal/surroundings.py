@@ -77,7 +77,10 @@ class SignalSurvey:
         """Gather all that triage may look at."""
         now = await self.ports.now()
         target = found.spec.target
-        observed = TriageInput(found.name, found.namespace, found.spec, now, self.rules(), by_person=_by_person(found))
+        # A bot hands on what people say to one another, so its own word that somebody asks is not enough.
+        who = found.metadata.annotations.get(REQUESTER_ANNOTATION, "")
+        by_person = found.spec.source.type is SourceType.MANUAL and bool(who) and not who.startswith(_MACHINES)
+        observed = TriageInput(found.name, found.namespace, found.spec, now, self.rules(), by_person=by_person)
         if is_out_of_reach(observed):
             # Nothing is read there, not even whether it exists.
             return SignalSurroundings(observed, SignalContext(), None)
@@ -217,9 +220,3 @@ class SignalSurvey:
             rate=chosen.rate,
             rate_per_namespace=chosen.rate_per_namespace,
         )
-
-
-def _by_person(found: Signal) -> bool:
-    """A bot hands on what people say to one another, so its own word that somebody asks is not enough."""
-    who = found.metadata.annotations.get(REQUESTER_ANNOTATION, "")
-    return found.spec.source.type is SourceType.MANUAL and bool(who) and not who.startswith(_MACHINES)

@@ -93,7 +93,11 @@ def step_investigating(case: Case, view: Observed) -> Step:
     if case.first(facts.SnapshotTaken) is None:
         return TakeSnapshot(case.target)
     if not case.opened.pinned.model:
-        return RecordFact(facts.Diagnosed(_by_detectors(case), view.now))
+        taken, source = snapshot_of(case), case.opened.spec.signal.source
+        state = target_state(taken.snapshot, taken.health)
+        is_manual = source.type is SourceType.MANUAL
+        by_detectors = diagnose(taken.findings, state, case.evidence, gaps_of(case), by_person=is_manual)
+        return RecordFact(facts.Diagnosed(by_detectors, view.now))
     return _inquire(case, view) if _is_briefed(case) else RecordFact(facts.Prepared(_brief(case, view), view.now))
 
 
@@ -111,13 +115,6 @@ def _brief(case: Case, view: Observed) -> Preparation:
 
 def _out_of_scope(case: Case, view: Observed, ref: TargetRef) -> Step:
     return RecordFact(facts.Closed(endings.out_of_scope(case.opened.namespace, ref), view.now))
-
-
-def _by_detectors(case: Case) -> Diagnosis:
-    taken, source = snapshot_of(case), case.opened.spec.signal.source
-    state = target_state(taken.snapshot, taken.health)
-    is_manual = source.type is SourceType.MANUAL
-    return diagnose(taken.findings, state, case.evidence, gaps_of(case), by_person=is_manual)
 
 
 def _inquire(case: Case, view: Observed) -> Step:

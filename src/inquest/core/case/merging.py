@@ -98,6 +98,9 @@ def merge_results(
     second = selection or SelectionVerdict()
     resolved = rca.outcome == "problem_resolved" and second.choice is None
     reason = ("" if resolved else second.review_reason) or rca.review_reason
+    # Only a "no" is carried over: what invocation 1 wanted done says nothing about the selection.
+    carried = False if rca.actionable is False else None
+    actionable = carried if second.actionable is None else second.actionable
     merged = MergedResult(
         rca=rca,
         summary=second.summary or rca.summary,
@@ -105,7 +108,7 @@ def merge_results(
         contributing_factors=second.contributing_factors or rca.contributing_factors,
         confidence=rca.confidence if second.confidence is None else second.confidence,
         outcome=rca.outcome if resolved else second.outcome or rca.outcome,
-        actionable=_merged_actionable(rca, second),
+        actionable=actionable,
         target=second.target,
         workflow=second.choice,
         alternatives=second.alternatives,
@@ -117,12 +120,6 @@ def merge_results(
         warnings=tuple(dict.fromkeys((*rca.warnings, *warnings))),
     )
     return _with_contradictions(merged, rca)
-
-
-def _merged_actionable(rca: Diagnosis, second: SelectionVerdict) -> bool | None:
-    # Only a "no" is carried over: what invocation 1 wanted done says nothing about the selection.
-    carried = False if rca.actionable is False else None
-    return carried if second.actionable is None else second.actionable
 
 
 def _with_contradictions(merged: MergedResult, rca: Diagnosis) -> MergedResult:

@@ -282,16 +282,13 @@ def _say_low(merged: MergedResult, seen: SelectionFacts) -> str:
     if figure is None:
         first = f"Workflow confidence unknown, threshold {seen.gate:.2f} (low_confidence)"
     elif figure < seen.gate:
-        first = f"Workflow confidence {_below(figure, seen.gate)} below threshold {seen.gate:.2f} (low_confidence)"
+        # Rounding must not make 0.699 look as good as the threshold.
+        text = f"{figure:.2f}"
+        below = text if text != f"{seen.gate:.2f}" else f"{figure:.4f}"
+        first = f"Workflow confidence {below} below threshold {seen.gate:.2f} (low_confidence)"
     else:
         first = f"Workflow confidence {figure:.2f}, but the model asked for review (low_confidence)"
     return "; ".join(part for part in (first, _warnings(merged)) if part)
-
-
-def _below(figure: float, gate: float) -> str:
-    # Rounding must not make 0.699 look as good as the threshold.
-    text = f"{figure:.2f}"
-    return text if text != f"{gate:.2f}" else f"{figure:.4f}"
 
 
 def _say_requested(merged: MergedResult, seen: SelectionFacts) -> str:

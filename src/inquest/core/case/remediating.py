@@ -104,11 +104,7 @@ def step_awaiting(case: Case, view: Observed) -> Step:
         )
     if view.frozen or (view.stand is not None and view.stand.standing in HELD):
         return Wait(view.now + LOOK)
-    return _use(case, view)
-
-
-def _use(case: Case, view: Observed) -> Step:
-    """An approval counts at the moment of use: right, proposal and target are asked anew."""
+    # An approval counts at the moment of use: right, proposal and target are asked anew.
     stand = view.stand or ApprovalCheck(ApprovalStanding.VOIDED, "the decided request is gone")
     is_halted = view.halt is not None and view.halt.phase is not None
     if is_halted or stand.standing is ApprovalStanding.STANDS:

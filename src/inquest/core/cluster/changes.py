@@ -68,7 +68,8 @@ def _changes(found: Json, home: str) -> Iterator[Change]:
     for entry in metadata.get("managedFields") or ():
         at = parse_time(entry.get("time"))
         if at is not None and _counts(entry) and (born is None or at - born > _MIGRATION):
-            yield Change(at, kind, name, _what(entry), str(entry.get("manager") or ""), _parts(entry))
+            what = "scaled" if entry.get("subresource") == "scale" else "changed"
+            yield Change(at, kind, name, what, str(entry.get("manager") or ""), _parts(entry))
 
 
 def write_times(found: Json) -> list[datetime]:
@@ -82,10 +83,6 @@ def write_times(found: Json) -> list[datetime]:
 def _counts(entry: Json) -> bool:
     part = entry.get("subresource") or ""
     return part == "scale" or (part != "status" and entry.get("manager") not in _BY_ITSELF)
-
-
-def _what(entry: Json) -> str:
-    return "scaled" if entry.get("subresource") == "scale" else "changed"
 
 
 def _parts(entry: Json) -> tuple[str, ...]:

@@ -64,10 +64,12 @@ def detected_labels(around: RootSurroundings) -> DetectedLabels:
     if root is None:
         return DetectedLabels(failed_detections=ALL_DETECTIONS)
     tool = git_ops_tool(root, around.namespace_object)
+    labels = labels_of(root)
+    helm_managed = labels.get("app.kubernetes.io/managed-by", "").lower() == "helm" or bool(labels.get("helm.sh/chart"))
     return DetectedLabels(
         git_ops_managed=tool is not None,
         git_ops_tool=tool,
-        helm_managed=_is_helm_managed(root),
+        helm_managed=helm_managed,
         pdb_protected=any(_protects(budget, root) for budget in around.budgets or ()),
         hpa_enabled=any(
             is_scaled_by(hpa, ref) for hpa in around.autoscalers or () for ref in (around.target, *around.chain)
@@ -131,11 +133,6 @@ def _container_names(pod_spec: Json) -> frozenset[str]:
 def _protects(budget: Json, root: Json) -> bool:
     selector = value_at(budget, "spec", "selector")
     return any(selector_selects(selector, labels_of(found)) for found in (template_of(root), root))
-
-
-def _is_helm_managed(root: Json) -> bool:
-    labels = labels_of(root)
-    return labels.get("app.kubernetes.io/managed-by", "").lower() == "helm" or bool(labels.get("helm.sh/chart"))
 
 
 def _pod_of(root: Json) -> Json:

@@ -220,18 +220,16 @@ def _occurs(quote: str, text: str) -> bool:
         return any(token[0].lstrip("+") == quote.lstrip("+") for token in _NUMBERS.finditer(text))
     start = text.find(quote)
     while start >= 0:
-        if _cuts_no_number(text, start, start + len(quote)):
+        # Whether both ends of a hit leave numbers whole: `code 13` is not in `code 137`.
+        end = start + len(quote)
+        before, after = text[max(0, start - 2) : start], text[end : end + 2]
+        head = text[start].isdigit() and re.search(r"[0-9]\.?$", before)
+        tail = text[end - 1].isdigit() and re.match(r"\.?[0-9]", after)
+        cuts_no_number = not head and not tail
+        if cuts_no_number:
             return True
         start = text.find(quote, start + 1)
     return False
-
-
-def _cuts_no_number(text: str, start: int, end: int) -> bool:
-    """Whether both ends of a hit leave numbers whole: `code 13` is not in `code 137`."""
-    before, after = text[max(0, start - 2) : start], text[end : end + 2]
-    head = text[start].isdigit() and re.search(r"[0-9]\.?$", before)
-    tail = text[end - 1].isdigit() and re.match(r"\.?[0-9]", after)
-    return not head and not tail
 
 
 def overall_confidence(model: float | None, checked: CheckedClaims, *, contradicted: bool = False) -> float | None:

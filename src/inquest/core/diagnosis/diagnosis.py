@@ -153,13 +153,22 @@ def diagnose(
     if seen.settling:
         return _settling(seen.settling)
     if seen.health is not Health.HEALTHY:
-        return _insufficient(seen, gaps)
+        told = "; ".join(filter(None, (seen.symptom, *seen.issues, *seen.doubts)))[:MAX_DOUBTS]
+        if seen.health is Health.UNHEALTHY:
+            summary = f"The target is not well, and no detector knows why: {told}"
+        else:
+            summary = "No detector found a cause, and the target is not known to be healthy" + (
+                f": {told}" if told else ""
+            )
+        return Diagnosis(summary=summary + _failed(gaps), signal_type=UNKNOWN, outcome="insufficient_data")
     return _no_fault(seen, evidence, gaps) if by_person or not seen.unwell_before else _recovered(seen, gaps)
 
 
 def agreement_of_findings(findings: Sequence[Finding], evidence: Iterable[Evidence]) -> Diagnosis:
     first, *others = findings
     checked = check_claims(_claims_of(findings), evidence)
+    # The figure is that finding's: what else was found must not lower it.
+    of_first = check_claims(_claims_of((first,)), evidence)
     return Diagnosis(
         summary=first.summary,
         signal_type=first.category,
@@ -168,15 +177,10 @@ def agreement_of_findings(findings: Sequence[Finding], evidence: Iterable[Eviden
         target=first.object,
         causes=ranked_causes((), findings),
         checked=checked,
-        confidence=overall_confidence(first.confidence, _of_first(first, evidence)),
+        confidence=overall_confidence(first.confidence, of_first),
         outcome="actionable" if first.act else "not_actionable",
         actionable=None if first.act else False,
     )
-
-
-def _of_first(first: Finding, evidence: Iterable[Evidence]) -> CheckedClaims:
-    # The figure is that finding's: what else was found must not lower it.
-    return check_claims(_claims_of((first,)), evidence)
 
 
 def _claims_of(findings: Sequence[Finding]) -> tuple[RawClaim, ...]:
@@ -226,15 +230,6 @@ def _settling(change: str) -> Diagnosis:
         outcome="not_actionable",
         actionable=False,
     )
-
-
-def _insufficient(seen: TargetState, gaps: Sequence[Gap]) -> Diagnosis:
-    told = "; ".join(filter(None, (seen.symptom, *seen.issues, *seen.doubts)))[:MAX_DOUBTS]
-    if seen.health is Health.UNHEALTHY:
-        summary = f"The target is not well, and no detector knows why: {told}"
-    else:
-        summary = "No detector found a cause, and the target is not known to be healthy" + (f": {told}" if told else "")
-    return Diagnosis(summary=summary + _failed(gaps), signal_type=UNKNOWN, outcome="insufficient_data")
 
 
 def _failed(gaps: Sequence[Gap]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from inquest.core.cluster.objects import WINDOW, condition_of, event_moment, is_recent, parse_time
 from inquest.core.cluster.pods import all_statuses, state_of, status_word
 from inquest.core.diagnosis.health import concerned_pods, is_about
-from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
+from inquest.core.evidence.evidence import Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 SHOWN: Final = 3
@@ -200,15 +200,12 @@ def _first(pattern: Pattern, words: Iterable[str]) -> str:
 def _age(found: ObservedObject, now: datetime) -> timedelta | None:
     """Since the state began: past the end of a deletion's grace, not ready, else there."""
     metadata = found.metadata
-    begun = (metadata.get("deletionTimestamp"), _since_unready(found.status), metadata.get("creationTimestamp"))
+    ready = condition_of(found.status, "Ready")
+    since_unready = ready.get("lastTransitionTime") if ready.get("status") == "False" else None
+    begun = (metadata.get("deletionTimestamp"), since_unready, metadata.get("creationTimestamp"))
     times = (utc(parse_time(text)) for text in begun)
     at = next((time for time in times if time is not None), None)
     return None if at is None else now - at
-
-
-def _since_unready(status: Json) -> Any:
-    ready = condition_of(status, "Ready")
-    return ready.get("lastTransitionTime") if ready.get("status") == "False" else None
 
 
 def _lasted(wanted: timedelta | None, age: timedelta | None) -> bool:

@@ -288,14 +288,12 @@ def _shortened(value: Any, text: str, evidence_id: str, cap: int, write: Callabl
         return None
     for room in range(cap, 0, -100):
         kept = _within(value, room)
-        shown = write(_marked(kept, cut_marker(max(0, len(text) - len(write(kept))), evidence_id)))
+        mark = cut_marker(max(0, len(text) - len(write(kept))), evidence_id)
+        marked = [*kept, mark] if isinstance(kept, list) else {**kept, "…": mark}
+        shown = write(marked)
         if len(shown) <= cap:
             return shown
     return None
-
-
-def _marked(value: Any, mark: str) -> Any:
-    return [*value, mark] if isinstance(value, list) else {**value, "…": mark}
 
 
 def _within(value: Any, room: int) -> Any:

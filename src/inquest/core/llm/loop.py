@@ -146,10 +146,13 @@ def correct_verdict(inquiry: Conversation, message: str) -> Conversation:
 
 def spent_budget(inquiry: Conversation, *, elapsed: float = 0.0) -> BudgetSpent:
     """The first budget, in the order of pipeline 6.2, that leaves room for one more call only."""
+    # What the verdict's turn will take: the conversation once more, and the answer.
+    last = inquiry.turns[-1].reply.usage.prompt if inquiry.turns else 0
+    answer_reserve = last + inquiry.max_tokens
     checks: tuple[tuple[bool, BudgetSpent], ...] = (
         (len(inquiry.turns) + 1 >= inquiry.turn_limit, BudgetSpent.TURNS),
         (inquiry.budgets.seconds - elapsed < inquiry.budgets.last_call_seconds, BudgetSpent.TIME),
-        (inquiry.budgets.tokens - inquiry.usage.total < _answer_reserve(inquiry), BudgetSpent.TOKENS),
+        (inquiry.budgets.tokens - inquiry.usage.total < answer_reserve, BudgetSpent.TOKENS),
         (estimate_tokens(inquiry) > inquiry.ceiling, BudgetSpent.CONTEXT),
         (inquiry.overspent, BudgetSpent.CALLS),
         (inquiry.stagnant >= inquiry.budgets.stagnant_turns, BudgetSpent.STAGNATION),
@@ -239,9 +242,3 @@ def _reserving(inquiry: Conversation, reason: str) -> Conversation:
         return inquiry
     text = RESERVED.format(reason=reason, tools=submit_names(inquiry))
     return add_messages(inquiry, Message("user", text))
-
-
-def _answer_reserve(inquiry: Conversation) -> int:
-    """What the verdict's turn will take: the conversation once more, and the answer."""
-    last = inquiry.turns[-1].reply.usage.prompt if inquiry.turns else 0
-    return last + inquiry.max_tokens

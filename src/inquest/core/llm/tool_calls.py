@@ -49,7 +49,13 @@ def _plan_one(inquiry: Conversation, call: ToolCall, batch: dict[str, str]) -> t
     """Repeats are free; all else counts, what is refused too."""
     key = key_of(inquiry, call)
     if key in inquiry.seen:
-        return AnsweredCall(_replay(inquiry, call, inquiry.seen[key])), inquiry
+        seen = inquiry.seen[key]
+        head = f"{_when(seen)}\n"
+        room = REPLAY_CHARACTERS - len(head) - 200
+        boundary = boundary_of(inquiry.seed, f"{seen.evidence}/{call.id}")
+        text = head + frame_text(_fitted(inquiry, seen, room), seen.evidence, call.name, boundary)
+        replay = ToolResult(call.id, call.name, text, repeat=True)
+        return AnsweredCall(replay), inquiry
     if key in batch:
         return RepeatedCall(call, batch[key]), inquiry
     counted = replace(inquiry, calls=_counted(inquiry.calls, call))
@@ -142,14 +148,6 @@ def error_text(error: str, hint: str = "") -> str:
     return json.dumps(shown, ensure_ascii=False)
 
 
-def _replay(inquiry: Conversation, call: ToolCall, seen: SeenResult) -> ToolResult:
-    head = f"{_when(seen)}\n"
-    room = REPLAY_CHARACTERS - len(head) - 200
-    boundary = boundary_of(inquiry.seed, f"{seen.evidence}/{call.id}")
-    text = head + frame_text(_fitted(inquiry, seen, room), seen.evidence, call.name, boundary)
-    return ToolResult(call.id, call.name, text, repeat=True)
-
-
 def _fitted(inquiry: Conversation, seen: SeenResult, room: int) -> str:
     """What is cut says so; where the rest can be read, it says how."""
     if len(seen.text) <= room:
@@ -224,10 +222,6 @@ def key_of(inquiry: Conversation, call: ToolCall) -> str:
     if arguments is None:
         return f"{call.name} {call.arguments}"
     known = next((tool.parameters.get("properties", {}) for tool in inquiry.tools if tool.name == call.name), None)
-    return f"{call.name} {canonical_arguments(_resolved(arguments, known))}"
-
-
-def _resolved(arguments: Mapping[str, Any], known: Mapping[str, Any] | None) -> dict[str, Any]:
     given = {name: value for name, value in arguments.items() if value is not None and (known is None or name in known)}
     full = {
         name: schema["default"] for name, schema in (known or {}).items() if schema.get("default") is not None
@@ -235,7 +229,7 @@ def _resolved(arguments: Mapping[str, Any], known: Mapping[str, Any] | None) -> 
     if isinstance(full.get("kind"), str):
         word = full["kind"].strip().lower()
         full["kind"] = KIND_WORDS.get(word, word)
-    return full
+    return f"{call.name} {canonical_arguments(full)}"
 
 
 @dataclass(frozen=True)

@@ -59,18 +59,14 @@ def _settle(inquiry: Conversation, call: ToolCall, result: ToolResult) -> tuple[
     if result.repeat:
         return inquiry, result
     if result.error:
-        return _settle_failure(inquiry, key, result)
+        count = inquiry.failures.get(key, 0) + 1
+        blocked = inquiry.blocked | {key} if result.terminal else inquiry.blocked
+        if count >= inquiry.budgets.identical_failures:
+            result = replace(result, content=f"repeated failure: {result.content}\ndo something else")
+        return replace(inquiry, failures={**inquiry.failures, key: count}, blocked=blocked), result
     if result.evidence is None:
         return inquiry, result
     return _settle_success(inquiry, key, result, result.evidence)
-
-
-def _settle_failure(inquiry: Conversation, key: str, result: ToolResult) -> tuple[Conversation, ToolResult]:
-    count = inquiry.failures.get(key, 0) + 1
-    blocked = inquiry.blocked | {key} if result.terminal else inquiry.blocked
-    if count >= inquiry.budgets.identical_failures:
-        result = replace(result, content=f"repeated failure: {result.content}\ndo something else")
-    return replace(inquiry, failures={**inquiry.failures, key: count}, blocked=blocked), result
 
 
 def _settle_success(

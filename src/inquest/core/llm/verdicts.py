@@ -34,7 +34,8 @@ def verdict_call(reply: ModelReply) -> ToolCall | None:
 def judge_reply(inquiry: Conversation, reply: ModelReply) -> Conversation:
     """Read a reply that has to be the verdict; the first cut one is asked for again."""
     if _is_cut(reply) and not inquiry.truncated:
-        inquiry = replace(inquiry, truncated=True, max_tokens=_next_max_tokens(reply))
+        max_tokens = min(2 * reply.usage.completion, TRUNCATED_MAX_TOKENS) or FIRST_MAX_TOKENS
+        inquiry = replace(inquiry, truncated=True, max_tokens=max_tokens)
         if not inquiry.spent:
             return _ask_for_the_whole(inquiry, reply)
     reading = read_verdict(inquiry.invocation, reply)
@@ -130,7 +131,3 @@ def _is_cut(reply: ModelReply) -> bool:
     chosen = verdict_call(reply)
     undecodable = chosen is not None and arguments_of(chosen) is None
     return reply.finish_reason == "length" and (not reply.tool_calls or undecodable)
-
-
-def _next_max_tokens(reply: ModelReply) -> int:
-    return min(2 * reply.usage.completion, TRUNCATED_MAX_TOKENS) or FIRST_MAX_TOKENS

@@ -123,6 +123,11 @@ def approval_request(
     asking: ApprovalTerms,
 ) -> Manifest:
     """The request, complete and without a decision; its preview must have been redacted."""
+    # Supported claims; where there is none, what else the diagnosis names.
+    supported = [claim for claim in account.claims if claim.verdict is ClaimVerdict.SUPPORTED]
+    cited = [_citation(claim, claim.evidence[0]) for claim in supported if claim.evidence]
+    named = [CitedEvidence(claim=shorten(text, 300)) for text in account.contributing_factors]
+    evidence = tuple((cited or named)[:MAX_EVIDENCE])
     spec = ApprovalSpec(
         investigation_ref=ObjectRef(name=parent.name, uid=parent.uid),
         target=proposal.target,
@@ -137,7 +142,7 @@ def approval_request(
         risk_factors=found.risk_factors,
         policy=PolicyPin(query=found.query or None, hash=found.policy_hash or None, degraded=found.degraded),
         summary=shorten(account.summary or NO_SUMMARY, MAX_SUMMARY),
-        evidence=_cited(account),
+        evidence=evidence,
         alternatives=_proposed(account.alternatives),
         preview_diff=shorten(proposal.preview, MAX_PREVIEW) or None,
         expires_at=asking.expires_at,
@@ -156,14 +161,6 @@ def command_lines(how: Execution) -> list[str]:
     containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     lines = (shlex.join([*map(str, one.get("command") or ()), *map(str, one.get("args") or ())]) for one in containers)
     return [line or "what the image says" for line in lines]
-
-
-def _cited(account: DiagnosisSummary) -> tuple[CitedEvidence, ...]:
-    """Supported claims; where there is none, what else the diagnosis names."""
-    supported = [claim for claim in account.claims if claim.verdict is ClaimVerdict.SUPPORTED]
-    cited = [_citation(claim, claim.evidence[0]) for claim in supported if claim.evidence]
-    named = [CitedEvidence(claim=shorten(text, 300)) for text in account.contributing_factors]
-    return tuple((cited or named)[:MAX_EVIDENCE])
 
 
 def _citation(claim: Claim, evidence: str) -> CitedEvidence:

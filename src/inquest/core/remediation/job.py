@@ -63,7 +63,15 @@ def target_fault(target: TargetRef) -> str:
 def job_of(execution: WorkflowExecution, *, namespace: str, before: HealthBefore = NOT_KNOWN) -> Manifest:
     """The Job of an execution; its name is the lock on the target, and it keeps how that fared `before`."""
     spec, target = execution.spec, target_string(execution.spec.target)
-    labels = _job_labels(execution)
+    inherited = {key: execution.metadata.labels.get(key, "") for key in (SIGNAL_LABEL, FINGERPRINT_LABEL)}
+    labels = {
+        **child_labels(investigation=execution.spec.investigation_ref.name),
+        **{key: value for key, value in inherited.items() if value},
+        EXECUTION_LABEL: execution.uid,
+        CATALOGUE_ID_LABEL: label_value(execution.spec.workflow.workflow_id or execution.spec.workflow.id),
+    }
+    score = {} if before.score is None else {HEALTH_ANNOTATION: str(before.score)}
+    kept = score | ({ENDS_ANNOTATION: ",".join(before.ends)} if before.ends else {})
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -71,7 +79,7 @@ def job_of(execution: WorkflowExecution, *, namespace: str, before: HealthBefore
             "name": job_name(target),
             "namespace": namespace,
             "labels": labels,
-            "annotations": {TARGET_ANNOTATION: target, **_kept(before)},
+            "annotations": {TARGET_ANNOTATION: target, **kept},
         },
         "spec": {
             "backoffLimit": 0,
@@ -82,11 +90,6 @@ def job_of(execution: WorkflowExecution, *, namespace: str, before: HealthBefore
             "template": _pod_template(execution, labels),
         },
     }
-
-
-def _kept(before: HealthBefore) -> dict[str, str]:
-    score = {} if before.score is None else {HEALTH_ANNOTATION: str(before.score)}
-    return score | ({ENDS_ANNOTATION: ",".join(before.ends)} if before.ends else {})
 
 
 def health_before(made: Json) -> HealthBefore:
@@ -115,16 +118,6 @@ def dropped_parameters(spec: ExecutionSpec) -> tuple[str, ...]:
     """Parameters that the workflow does not declare: they do not reach the Job."""
     declared = {parameter.name for parameter in spec.workflow.parameters}
     return tuple(sorted(n for n in spec.parameters if n not in declared and not n.startswith(f"{TARGET_PREFIX}_")))
-
-
-def _job_labels(execution: WorkflowExecution) -> dict[str, str]:
-    inherited = {key: execution.metadata.labels.get(key, "") for key in (SIGNAL_LABEL, FINGERPRINT_LABEL)}
-    return {
-        **child_labels(investigation=execution.spec.investigation_ref.name),
-        **{key: value for key, value in inherited.items() if value},
-        EXECUTION_LABEL: execution.uid,
-        CATALOGUE_ID_LABEL: label_value(execution.spec.workflow.workflow_id or execution.spec.workflow.id),
-    }
 
 
 def _pod_template(execution: WorkflowExecution, labels: Mapping[str, str]) -> Manifest:

@@ -239,7 +239,9 @@ def read_ruling(
     environment: Environment = Environment.UNKNOWN,
 ) -> Ruling:
     """The answer, read strictly; `rests_on_fact`: a supported claim rests on an API fact."""
-    said = _read(answer)
+    # The first reading that fits decides; none of them takes silence for consent.
+    value = answer.value if isinstance(answer.value, Mapping) else {}
+    said = next(found for reading in _READINGS if (found := reading(answer, value)))
     needed = (
         (history.available, NO_HISTORY_TEXT),
         (history.whole, NO_TRUST_TEXT),
@@ -265,12 +267,6 @@ class _PolicyWords:
     decision: RulingDecision
     reason: str
     fault: str = ""
-
-
-def _read(answer: PolicyAnswer) -> _PolicyWords:
-    """The first reading that fits decides; none of them takes silence for consent."""
-    value = answer.value if isinstance(answer.value, Mapping) else {}
-    return next(found for reading in _READINGS if (found := reading(answer, value)))
 
 
 def _unanswered(answer: PolicyAnswer, value: Mapping[str, Any]) -> _PolicyWords | None:

@@ -180,7 +180,8 @@ def _turn(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord
         return
     step = f"{number}:{fact.SLOT}"
     yield audited.agent(f"{step}:request", "llm.request", "llm_request", fact.at, _request(audited, found), ok=True)
-    yield audited.agent(step, "llm.response", "llm_response", fact.at, _response(found), ok=True)
+    response = {"phase": str(found.invocation), "turn": found.turn, **_said(found.reply)}
+    yield audited.agent(step, "llm.response", "llm_response", fact.at, response, ok=True)
     if fact.reply.reserved:
         yield _tripped(audited, f"{step}:guard", fact.at, fact.reply.reserved)
     for index, asked in enumerate(found.calls):
@@ -234,10 +235,6 @@ def _shown(audited: _AuditedCase, found: TranscriptTurn) -> tuple[tuple[Message,
     if not isinstance(move, AskModel):
         return (), ()
     return move.request.messages, tuple(tool.name for tool in move.request.tools)
-
-
-def _response(found: TranscriptTurn) -> dict[str, Any]:
-    return {"phase": str(found.invocation), "turn": found.turn, **_said(found.reply)}
 
 
 def _said(reply: ModelReply) -> dict[str, Any]:
@@ -350,7 +347,13 @@ def _selected(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRe
 
 def _closed(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRecord]:
     """One result for a case: told when a workflow was selected, or at the end."""
-    yield from _unused(audited, fact)
+    # A request that was open, or an approval that was given, when the case ended without a run.
+    asked, decided = audited.case.last(facts.ApprovalRequested), audited.case.last(facts.ApprovalDecided)
+    is_open = asked is not None and (decided is None or decided.state is ApprovalState.APPROVED)
+    if is_open and audited.case.last(facts.ExecutionCreated) is None:
+        verdict = fact.verdict
+        word = fact.drift.reason if fact.drift else verdict.sub_reason or verdict.reason
+        yield _voided(audited, str(word or verdict.phase), verdict.message, fact.drift, fact.at)
     if fact.timeout_phase is not None:
         yield _tripped(audited, "timeout:guard", fact.at, str(Reason.TIMED_OUT))
     if audited.case.last(facts.Proposed) is not None:
@@ -358,11 +361,13 @@ def _closed(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditReco
     if fact.verdict.outcome is not None:
         yield _complete(audited, fact.verdict, fact.at)
         return
+    opened = audited.case.first(facts.Opened)
+    milliseconds = max(0, int((fact.at - opened.at).total_seconds() * 1000)) if opened else 0
     data = {
         "error_message": fact.verdict.message,
         "phase": str(fold_case(audited.case.facts[:-1]).phase),
         "reason": str(fact.verdict.reason),
-        "duration_ms": _milliseconds(audited.case, fact.at),
+        "duration_ms": milliseconds,
     }
     yield audited.agent("response", "response.failed", "response_failed", fact.at, data, ok=False)
 
@@ -383,11 +388,6 @@ def _complete(audited: _AuditedCase, verdict: Conclusion, at: datetime) -> Audit
         "warnings": [warning.text for warning in merged.warnings] if merged else [],
     }
     return audited.agent("response", "response.complete", "response_complete", at, {"response_data": answer}, ok=True)
-
-
-def _milliseconds(case: Case, until: datetime) -> int:
-    opened = case.first(facts.Opened)
-    return max(0, int((until - opened.at).total_seconds() * 1000)) if opened else 0
 
 
 # --- ruling and approval --------------------------------------------------------------------------------------
@@ -425,16 +425,6 @@ def _decided(audited: _AuditedCase, number: int, fact: Any) -> Iterator[AuditRec
     data = {"event_type": kind, "decision": str(fact.state), who: fact.by, **_case_names(audited.case)}
     at = fact.decided_at or audited.case.opened.at
     yield AuditRecord("decision", kind, "orchestration", f"approval_{word}", "success", at, data)
-
-
-def _unused(audited: _AuditedCase, fact: facts.Closed) -> Iterator[AuditRecord]:
-    """A request that was open, or an approval that was given, when the case ended without a run."""
-    asked, decided = audited.case.last(facts.ApprovalRequested), audited.case.last(facts.ApprovalDecided)
-    is_open = asked is not None and (decided is None or decided.state is ApprovalState.APPROVED)
-    if is_open and audited.case.last(facts.ExecutionCreated) is None:
-        verdict = fact.verdict
-        word = fact.drift.reason if fact.drift else verdict.sub_reason or verdict.reason
-        yield _voided(audited, str(word or verdict.phase), verdict.message, fact.drift, fact.at)
 
 
 def _voided(audited: _AuditedCase, reason: str, message: str, drift: Drift | None, at: datetime) -> AuditRecord:

@@ -101,7 +101,13 @@ def _end_conditions(case: Case) -> dict[str, ConditionValue]:
         if name not in known or known[name].status == "Unknown" or not _is_beside(name, verdict)
     }
     ready = true("Completed") if case.phase is Phase.COMPLETED else false(str(case.phase), message)
-    return _not_applicable(case) | found | _stopped_run(case, verdict) | {"Ready": ready}
+    happened = {
+        "ApprovalRequired": case.last(facts.PolicyRuled),
+        "Executed": case.last(facts.ExecutionCreated),
+        "EffectivenessAssessed": None,
+    }
+    not_applicable = {name: false("NotApplicable") for name, fact in happened.items() if fact is None}
+    return not_applicable | found | _stopped_run(case, verdict) | {"Ready": ready}
 
 
 def _said(verdict: Conclusion) -> dict[str, tuple[str, str]]:
@@ -119,15 +125,6 @@ _STOPPED: Final = (Reason.CANCELLED, Reason.TIMED_OUT)
 def _is_beside(name: str, verdict: Conclusion) -> bool:
     """Whether the end says nothing about this condition, so that what was known stays."""
     return verdict.reason in _STOPPED or name == "ApprovalRequired"
-
-
-def _not_applicable(case: Case) -> dict[str, ConditionValue]:
-    happened = {
-        "ApprovalRequired": case.last(facts.PolicyRuled),
-        "Executed": case.last(facts.ExecutionCreated),
-        "EffectivenessAssessed": None,
-    }
-    return {name: false("NotApplicable") for name, fact in happened.items() if fact is None}
 
 
 def _stopped_run(case: Case, verdict: Conclusion) -> dict[str, ConditionValue]:

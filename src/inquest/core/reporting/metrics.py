@@ -174,7 +174,10 @@ def _of_end(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
         yield Measure("guardrail", {"guard": "TimedOut"})
     if case.first(facts.ExecutionCreated) is not None:
         yield Measure("remediations", {"result": remediation_word(fact.verdict)})
-    if _has_unread_reply(case):
+    # Invocation 2 ended the case by itself, without a workflow to be looked up.
+    last = next((f for f in reversed(case.facts) if isinstance(f, facts.SelectionReplied | facts.SelectionTried)), None)
+    has_unread_reply = isinstance(last, facts.SelectionReplied)
+    if has_unread_reply:
         yield from _of_reading(case, tools, Invocation.SELECTION)
 
 
@@ -201,12 +204,6 @@ def _confidences(case: Case) -> Iterator[tuple[str, float]]:
         "workflow": selected.proposal.confidence if selected else None,
     }
     yield from ((kind, figure) for kind, figure in figures.items() if figure is not None)
-
-
-def _has_unread_reply(case: Case) -> bool:
-    """Invocation 2 ended the case by itself, without a workflow to be looked up."""
-    last = next((f for f in reversed(case.facts) if isinstance(f, facts.SelectionReplied | facts.SelectionTried)), None)
-    return isinstance(last, facts.SelectionReplied)
 
 
 _MEASURES: Final[Mapping[type[facts.Fact], Callable[[Case, Any, Offered], Iterator[Measure]]]] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
@@ -22,7 +21,7 @@ from inquest.core.case import facts
 from inquest.core.case.case import Case, replies_in, results_in, told_diagnosis
 from inquest.core.case.investigating import stream_findings
 from inquest.core.case.merging import MergedResult
-from inquest.core.case.outcome import Conclusion, selected_message
+from inquest.core.case.outcome import selected_message
 from inquest.core.cluster.objects import spec_of
 from inquest.core.diagnosis.claims import CheckedClaim
 from inquest.core.diagnosis.diagnosis import Cause
@@ -136,8 +135,10 @@ def _seen(case: Case, turns: Turns) -> dict[str, Any]:
     if taken is None:
         return {}
     snapshot = taken.snapshot
+    streams = tuple(map(_of_stream, stream_findings(case)))
+    findings = (*map(_finding, taken.findings[: MAX_FINDINGS - len(streams)]), *streams)
     return {
-        "findings": _findings(case, taken.findings),
+        "findings": findings,
         "observations": tuple(shorten(found.summary, 500) for found in taken.observations),
         "playbooks": tuple(book.name for book in taken.playbooks[:10]),
         "evidence": tuple(_entry(item) for item in _listed(case)),
@@ -232,6 +233,8 @@ def _diagnosis(case: Case, turns: Turns) -> dict[str, Any]:
     if found is None:
         return {}
     confidence = merged.confidence if merged is not None else found.confidence
+    resolved = case.last(facts.ContextResolved)
+    target_verified = resolved is not None and resolved.context.verified
     return {
         "confidence": confidence,
         "model_confidence": found.model_confidence,
@@ -243,7 +246,7 @@ def _diagnosis(case: Case, turns: Turns) -> dict[str, Any]:
             analysis=shorten(found.analysis, 4000) or None,
             investigation_outcome=OUTCOME_WORDS.get(found.outcome),
             remediation_target=_bare(found.target) if found.target else None,
-            target_verified=_is_verified(case),
+            target_verified=target_verified,
         ),
         "causes": tuple(_cause(cause) for cause in found.causes[:5]),
         "claims": tuple(_claim(claim) for claim in found.checked.claims[:24]),
@@ -253,11 +256,6 @@ def _diagnosis(case: Case, turns: Turns) -> dict[str, Any]:
 def _cautions(case: Case, turns: Turns) -> dict[str, Any]:
     found = tuple(dict.fromkeys(shorten(text, 500) for text in _warnings(case)))[:20]
     return {"warnings": found} if found else {}
-
-
-def _is_verified(case: Case) -> bool:
-    resolved = case.last(facts.ContextResolved)
-    return resolved is not None and resolved.context.verified
 
 
 def _merged(case: Case) -> MergedResult | None:
@@ -423,28 +421,28 @@ def _progress(case: Case, turns: Turns) -> dict[str, Any]:
     """The last calls as they happened."""
     calls = [(one, asked) for one in turns for asked in one.calls]
     entries = (_entry_of_call(number, one, asked) for number, (one, asked) in enumerate(calls, start=1))
-    return {
-        "progress": tuple(islice(entries, max(0, len(calls) - MAX_PROGRESS), None)),
-        "plan": _plan(case, turns),
-    }
-
-
-def _plan(case: Case, turns: Turns) -> tuple[api_findings.PlanStep, ...]:
-    """What the model set out to look at in invocation 1, and how far it came."""
+    # What the model set out to look at in invocation 1, and how far it came.
     ended = case.closed is not None or case.last(facts.Diagnosed) is not None
     found = plan_of((one for one in turns if one.invocation is Invocation.RCA), ended=ended)
-    return tuple(api_findings.PlanStep(step=shorten(step.text, 200), state=step.state) for step in found)
+    plan = tuple(api_findings.PlanStep(step=shorten(step.text, 200), state=step.state) for step in found)
+    return {
+        "progress": tuple(islice(entries, max(0, len(calls) - MAX_PROGRESS), None)),
+        "plan": plan,
+    }
 
 
 def _entry_of_call(number: int, one: TranscriptTurn, asked: ToolCallRecord) -> api_findings.ProgressEntry:
     arguments = json.dumps(dict(asked.arguments), sort_keys=True, ensure_ascii=False, default=str)
     running = asked.fate is CallOutcome.RUNNING
+    # The step of the plan that the call itself names.
+    said = (arguments_of(asked.call) or {}).get(STEP_ARGUMENT)
+    step = said if type(said) is int and 1 <= said <= 12 else None
     return api_findings.ProgressEntry(
         id=number,
         at=one.at,
         tool=shorten(asked.tool, 63) or None,
         arguments=shorten(arguments, PREVIEW),
-        step=_step_of(asked),
+        step=step,
         ok=None if running else asked.fate in (CallOutcome.OK, CallOutcome.DUPLICATE),
         milliseconds=asked.result.milliseconds if asked.result else None,
         evidence=asked.evidence if _EVIDENCE_ID.fullmatch(asked.evidence) else None,
@@ -452,17 +450,17 @@ def _entry_of_call(number: int, one: TranscriptTurn, asked: ToolCallRecord) -> a
     )
 
 
-def _step_of(asked: ToolCallRecord) -> int | None:
-    """The step of the plan that the call itself names."""
-    said = (arguments_of(asked.call) or {}).get(STEP_ARGUMENT)
-    return said if type(said) is int and 1 <= said <= 12 else None
-
-
 def _end(case: Case, turns: Turns) -> dict[str, Any]:
     selected = case.last(facts.Proposed)
     if case.closed is None:
         return {"outcome": selected.verdict.outcome} if selected else {}
     verdict, at = case.closed.verdict, case.closed.at
+    # What a workflow would have to do; none where one was found, or none was looked for.
+    is_unmatched = verdict.sub_reason is SubReason.NO_MATCHING_WORKFLOWS
+    wanted = wanted_actions(case.findings)[:10] if is_unmatched else ()
+    # Whole seconds of work; 0 where it never began.
+    opened = case.first(facts.Opened)
+    duration = max(0, int((at - opened.at).total_seconds())) if opened else 0
     return {
         "outcome": verdict.outcome or (selected.verdict.outcome if selected else None),
         "resolution": verdict.resolution,
@@ -470,10 +468,10 @@ def _end(case: Case, turns: Turns) -> dict[str, Any]:
         "sub_reason": verdict.sub_reason,
         "needs_human_review": verdict.needs_review,
         "human_review_reason": verdict.review_reason,
-        "wanted_actions": _wanted(case, verdict),
+        "wanted_actions": wanted,
         "actionability": verdict.actionability,
         "completed_at": at,
-        "duration_seconds": _duration(case, at),
+        "duration_seconds": duration,
         "timeout_phase": case.closed.timeout_phase,
         "next_allowed": case.closed.next_allowed,
         "effectiveness": _effectiveness(case.closed),
@@ -481,20 +479,8 @@ def _end(case: Case, turns: Turns) -> dict[str, Any]:
     }
 
 
-def _wanted(case: Case, verdict: Conclusion) -> tuple[str, ...]:
-    """What a workflow would have to do; none where one was found, or none was looked for."""
-    is_unmatched = verdict.sub_reason is SubReason.NO_MATCHING_WORKFLOWS
-    return wanted_actions(case.findings)[:10] if is_unmatched else ()
-
-
 def _effectiveness(closed: facts.Closed) -> api.EffectivenessSummary | None:
     return api.EffectivenessSummary(score=closed.score, reason=closed.assessed) if closed.assessed else None
-
-
-def _duration(case: Case, until: datetime) -> int:
-    """Whole seconds of work; 0 where it never began."""
-    opened = case.first(facts.Opened)
-    return max(0, int((until - opened.at).total_seconds())) if opened else 0
 
 
 _PARTS: Final = (_opening, _seen, _context, _diagnosis, _cautions, _choice, _decision, _progress, _cost, _end)
@@ -516,11 +502,6 @@ def _finding(found: Finding) -> api_findings.FindingEntry:
         evidence=found.evidence[:16],
         confidence=found.confidence,
     )
-
-
-def _findings(case: Case, found: tuple[Finding, ...]) -> tuple[api_findings.FindingEntry, ...]:
-    streams = tuple(map(_of_stream, stream_findings(case)))
-    return (*map(_finding, found[: MAX_FINDINGS - len(streams)]), *streams)
 
 
 def _of_stream(found: StreamFinding) -> api_findings.FindingEntry:

@@ -150,7 +150,9 @@ def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[T
     inquiry = inquiry_of(case, {**NO_TOOLS, **tools}, invocation)
     batches = (fact for fact in case.all(facts.ToolsRan) if fact.invocation is invocation)
     ran = {result.call_id: result for batch in batches for result in batch.results}
-    pending = _pending(inquiry)
+    # Answers that are known before the batch has run: repeats and refusals.
+    plans = plan_calls(inquiry, inquiry.pending) if inquiry.pending else ()
+    pending = {plan.result.call_id: plan.result for plan in plans if isinstance(plan, AnsweredCall)}
     view = Observed(now=case.opened.at, tools={**NO_TOOLS, **tools})
     earlier = rca_turns(case, view) if invocation is Invocation.RCA else ()
     told = zip(replies, (*earlier, *inquiry.turns), strict=False)
@@ -158,12 +160,6 @@ def _exchanges(case: Case, tools: Offered, invocation: Invocation) -> Iterator[T
         given = pending | {result.call_id: result for result in turn.results} | ran
         asked = tuple(_asked(call, given, ran) for call in turn.reply.tool_calls if call.name not in SUBMIT_NAMES)
         yield TranscriptTurn(place, invocation, number, turn.reply, fact.at, asked)
-
-
-def _pending(inquiry: Conversation) -> dict[str, ToolResult]:
-    """Answers that are known before the batch has run: repeats and refusals."""
-    plans = plan_calls(inquiry, inquiry.pending) if inquiry.pending else ()
-    return {plan.result.call_id: plan.result for plan in plans if isinstance(plan, AnsweredCall)}
 
 
 def _asked(call: ToolCall, given: Mapping[str, ToolResult], ran: Mapping[str, ToolResult]) -> ToolCallRecord:

@@ -60,20 +60,16 @@ def derive_parameters(record: Workflow, facts: Mapping[str, str]) -> DerivedPara
 def typed_value(text: str, kind: str) -> Any:
     """A text as the value of a declared type; one that is none stays a text, and validation says so."""
     if kind == "array":
-        return _array(text)
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return text
+        return found if isinstance(found, list) else text
     if kind == "integer" and re.fullmatch(r"-?[0-9]{1,18}", text):
         return int(text)
     if kind == "boolean" and text in ("true", "false"):
         return text == "true"
     return float(text) if kind == "float" and re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", text) else text
-
-
-def _array(text: str) -> Any:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return text
-    return found if isinstance(found, list) else text
 
 
 Facts = Mapping[str, str]

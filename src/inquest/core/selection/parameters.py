@@ -111,7 +111,9 @@ def _check(declaration: Declaration, values: Mapping[str, Any]) -> Notes:
     pattern_errors, pattern_warnings = _pattern(declaration, name, value)
     rules = (_hidden, _bounds, _enum)
     errors = [text for rule in rules for text in rule(declaration, name, value)]
-    return [*errors, *pattern_errors, *_depends(declaration, name, values)], [*warnings, *pattern_warnings]
+    missing = [str(other) for other in declaration.get("dependsOn") or () if other not in values]
+    depends = [f"{name}: depends on {', '.join(missing)}, which is missing"] if missing else []
+    return [*errors, *pattern_errors, *depends], [*warnings, *pattern_warnings]
 
 
 def _is_number(value: Any) -> bool:
@@ -170,11 +172,6 @@ def _pattern(declaration: Declaration, name: str, value: Any) -> Notes:
     # Half a character reaches neither the expression nor a Job.
     whole = value.encode(errors="replace").decode()
     return ([], []) if search.search(whole) else ([f"{name}: {_shown(value)} does not match {pattern}"], [])
-
-
-def _depends(declaration: Declaration, name: str, values: Mapping[str, Any]) -> list[str]:
-    missing = [str(other) for other in declaration.get("dependsOn") or () if other not in values]
-    return [f"{name}: depends on {', '.join(missing)}, which is missing"] if missing else []
 
 
 def _shown(value: Any) -> str:

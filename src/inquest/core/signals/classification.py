@@ -64,10 +64,20 @@ def classify_signal(
     proactive_names: Mapping[str, str] | None = None,
 ) -> Classification:
     """The whole classification of one Signal."""
-    environment, source, warnings = _environment(spec, around)
+    # The environment, who named it, and which words did not count.
+    said = [
+        _Said(environment_from_word(word), source.name, source.may_loosen(around), word)
+        for source in _ENVIRONMENT_SOURCES
+        if (word := source.read(spec, around))
+    ]
+    chosen = _strictest(said, Environment.UNKNOWN, _BY_STRICTNESS) or _Said(Environment.UNKNOWN, "none", False)
+    environment, source, warnings = chosen.rank, chosen.source, tuple(_warnings(said, chosen.rank))
     priority, priority_source = _priority(spec, around, environment)
     labelled = _rank(around, "risk-tolerance", RiskTolerance.MEDIUM, _TOLERANCES_BY_STRICTNESS)
     labelled = labelled or RiskTolerance.MEDIUM
+    usable = [key for key in custom_keys if not key.startswith("system/") and len(key) <= MAX_CUSTOM_KEY]
+    found = {key.replace("-", "_"): (value[:MAX_CUSTOM_VALUE],) for key in usable if (value := _near(around, key))}
+    custom_labels = dict(list(found.items())[:MAX_CUSTOM_LABELS])
     context = SignalContext(
         environment=environment,
         environment_source=source,
@@ -76,7 +86,7 @@ def classify_signal(
         business=_business(spec, around, environment),
         risk_tolerance=spec.risk_tolerance or labelled,
         business_category=spec.business_category or DEFAULT_CATEGORY,
-        custom_labels=_custom_labels(around, custom_keys),
+        custom_labels=custom_labels,
         signal_name=base_name(spec.name, proactive_names or PROACTIVE_NAMES),
         degraded=around.degraded,
     )
@@ -211,17 +221,6 @@ def _strictest(said: Sequence[_Said[W]], otherwise: W, by_strictness: Sequence[W
     return min(counted, key=lambda each: by_strictness.index(each.rank), default=None)
 
 
-def _environment(spec: SignalContent, around: LabelsAround) -> tuple[Environment, str, tuple[str, ...]]:
-    """The environment, who named it, and which words did not count."""
-    said = [
-        _Said(environment_from_word(word), source.name, source.may_loosen(around), word)
-        for source in _ENVIRONMENT_SOURCES
-        if (word := source.read(spec, around))
-    ]
-    chosen = _strictest(said, Environment.UNKNOWN, _BY_STRICTNESS) or _Said(Environment.UNKNOWN, "none", False)
-    return chosen.rank, chosen.source, tuple(_warnings(said, chosen.rank))
-
-
 def _warnings(said: Sequence[_Said[Environment]], chosen: Environment) -> Iterator[str]:
     for each in said:
         if each.rank is Environment.UNKNOWN and each.word.lower() != "unknown":
@@ -339,12 +338,6 @@ def surroundings_of(context: ResourceContext) -> LabelsAround:
 
 def _near(around: LabelsAround, name: str) -> str:
     return read_label(around.namespace, name) or read_label(around.owner, name) or ""
-
-
-def _custom_labels(around: LabelsAround, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    usable = [key for key in keys if not key.startswith("system/") and len(key) <= MAX_CUSTOM_KEY]
-    found = {key.replace("-", "_"): (value[:MAX_CUSTOM_VALUE],) for key in usable if (value := _near(around, key))}
-    return dict(list(found.items())[:MAX_CUSTOM_LABELS])
 
 
 def _word(words: type[W], text: str) -> W | None:

@@ -107,11 +107,15 @@ def _told(event: object, around: IntakeContext) -> Told:
         return DroppedEvent(f"it was last seen more than {STALE.seconds // 60} minutes ago")
     if (target.api_version or "").startswith(f"{GROUP}/"):
         return DroppedEvent("it is about an object of Inquest's own")
+    source = event.get("source") or event.get("deprecatedSource")
+    component = source.get("component") if isinstance(source, dict) else None
+    found = event.get("reportingController") or event.get("reportingComponent") or component
+    reporter = {"name": drop_surrogates(found)[:MOST_SOURCE]} if isinstance(found, str) and found else {}
     spec = {
         "name": reason,
         "severity": severity_of_event(reason),
         "mode": mode_from_name(reason, around.proactive),
-        "source": {"type": SourceType.KUBERNETES_EVENT, **_reporter(event)},
+        "source": {"type": SourceType.KUBERNETES_EVENT, **reporter},
         "target": target.to_object(),
         "message": _said(event) or reason,
         "firingTime": rfc3339(first),
@@ -169,10 +173,3 @@ def _count(event: Json) -> int:
 def _said(event: Json) -> str:
     found = event.get("note") or event.get("message")
     return drop_surrogates(found) if isinstance(found, str) else ""
-
-
-def _reporter(event: Json) -> dict[str, str]:
-    source = event.get("source") or event.get("deprecatedSource")
-    component = source.get("component") if isinstance(source, dict) else None
-    found = event.get("reportingController") or event.get("reportingComponent") or component
-    return {"name": drop_surrogates(found)[:MOST_SOURCE]} if isinstance(found, str) and found else {}

@@ -132,7 +132,8 @@ def manual_review_pending(seen: TriageInput) -> TriageDecision | None:
 
 def consecutive_failures(seen: TriageInput) -> TriageDecision | None:
     """Investigating it has failed again and again; after the block the next Signal is one probe."""
-    failures = _failures(seen)
+    here = (case for case in seen.ended if case.namespace == seen.target_namespace)
+    failures = failures_in_a_row(here) if seen.has_case else ()
     if len(failures) < seen.rules.consecutive_failures:
         return None
     until, message = failures[0].ended_at + seen.rules.failure_block, f"{len(failures)} investigations in a row failed"
@@ -244,8 +245,3 @@ def _newest(seen: TriageInput) -> EndedCase | None:
 def _free_slot(accepted: Iterable[AcceptedSignal], limit: int) -> datetime | None:
     times = sorted(accept.at for accept in accepted)
     return times[-limit] + RATE_WINDOW if len(times) >= limit else None
-
-
-def _failures(seen: TriageInput) -> tuple[EndedCase, ...]:
-    here = (case for case in seen.ended if case.namespace == seen.target_namespace)
-    return failures_in_a_row(here) if seen.has_case else ()

@@ -230,6 +230,14 @@ def summary(row: Stored) -> dict[str, Any]:
 
 def full_record(row: Stored) -> dict[str, Any]:
     """The full record; what is unset is left out."""
+    times = {name: row[column] for name, column in _TIMES.items()}
+    people = {
+        **{name: instant_text(at) if at else None for name, at in times.items()},
+        "disabledBy": row["disabled_by"],
+        "disabledReason": row["disabled_reason"],
+        "createdBy": row["created_by"],
+        "updatedBy": row["updated_by"],
+    }
     members = {
         **summary(row),
         "schemaVersion": row["schema_version"],
@@ -249,20 +257,9 @@ def full_record(row: Stored) -> dict[str, Any]:
         "totalExecutions": row["total_executions"],
         "successfulExecutions": row["successful_executions"],
         "actualSuccessRate": row["actual_success_rate"],
-        **_people(row),
+        **people,
     }
     return {name: value for name, value in members.items() if value is not None}
-
-
-def _people(row: Stored) -> dict[str, Any]:
-    times = {name: row[column] for name, column in _TIMES.items()}
-    return {
-        **{name: instant_text(at) if at else None for name, at in times.items()},
-        "disabledBy": row["disabled_by"],
-        "disabledReason": row["disabled_reason"],
-        "createdBy": row["created_by"],
-        "updatedBy": row["updated_by"],
-    }
 
 
 _TIMES = {"disabledAt": "disabled_at", "createdAt": "created_at", "updatedAt": "updated_at"}

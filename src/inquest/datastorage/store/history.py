@@ -16,7 +16,6 @@ from sqlalchemy import (
     Integer,
     Label,
     Select,
-    Subquery,
     Text,
     and_,
     bindparam,
@@ -165,7 +164,11 @@ def _surrounded(scope: str, engine: str) -> Select[Any]:
     chosen = union_all(*(select(*found.c, _number(tier)) for tier, found in tiers)).subquery("chosen")
     payload = select(cast(_ROWS.event_data, Text)).where(_ROWS.event_id == chosen.c.event_id)
     told = _told(engine, chosen.c.correlation_id)
-    found = select(*chosen.c, payload.scalar_subquery(), _end_of(chosen), told.scalar_subquery())
+    # How the last lifecycle event of a candidate's correlation id says that it ended.
+    ends = _ROWS.lifecycle.is_not(None), _ROWS.correlation_id == chosen.c.correlation_id
+    last = select(_ROWS.lifecycle).where(*ends).order_by(_ROWS.event_ts.desc(), _ROWS.lifecycle.desc())
+    end_of = last.limit(literal_column("1")).scalar_subquery()
+    found = select(*chosen.c, payload.scalar_subquery(), end_of, told.scalar_subquery())
     return found.order_by(chosen.c.event_ts, chosen.c.event_id)
 
 
@@ -227,13 +230,6 @@ def _is_linked() -> ColumnElement[bool]:
     posts = audit_events.alias().c
     here = posts.correlation_id == _ROWS.correlation_id, posts.post_spec_hash == _HASH
     return or_(_ROWS.pre_spec_hash == _HASH, exists(select(posts.post_spec_hash).where(*here)))
-
-
-def _end_of(chosen: Subquery) -> ColumnElement[str | None]:
-    """How the last lifecycle event of a candidate's correlation id says that it ended."""
-    ends = _ROWS.lifecycle.is_not(None), _ROWS.correlation_id == chosen.c.correlation_id
-    last = select(_ROWS.lifecycle).where(*ends).order_by(_ROWS.event_ts.desc(), _ROWS.lifecycle.desc())
-    return last.limit(literal_column("1")).scalar_subquery()
 
 
 _EVENTS: Final = {

@@ -87,7 +87,13 @@ def event_from_body(body: object, *, now: datetime, new_id: Callable[[], str]) -
     for fault in _envelope_faults(body):
         raise EventError(fault)
     at = _instant(body["event_timestamp"])
-    _check_bounds(at, now)
+    # Both bounds lie inside.
+    if at > now + FURTHEST_AHEAD:
+        ahead = duration_text(at - now)
+        raise EventError(f"invalid timestamp: timestamp is in the future (server time ahead by: {ahead})")
+    if at < now - OLDEST:
+        age = duration_text(now - at)
+        raise EventError(f"invalid timestamp: timestamp is too old (must be within 7 days, age: {age})")
     for fault in payload_faults(body["event_data"]):
         raise EventError(f'Error at "/event_data": doesn\'t match schema due to: {fault}')
     event = _filled(body, at, new_id)
@@ -186,16 +192,6 @@ def _instant(text: str) -> datetime:
         raise EventError(
             f'Error at "/event_timestamp": string doesn\'t match the format "date-time": {error}'
         ) from error
-
-
-def _check_bounds(at: datetime, now: datetime) -> None:
-    """Both bounds lie inside."""
-    if at > now + FURTHEST_AHEAD:
-        ahead = duration_text(at - now)
-        raise EventError(f"invalid timestamp: timestamp is in the future (server time ahead by: {ahead})")
-    if at < now - OLDEST:
-        age = duration_text(now - at)
-        raise EventError(f"invalid timestamp: timestamp is too old (must be within 7 days, age: {age})")
 
 
 @dataclass(frozen=True)

@@ -172,17 +172,15 @@ def discovery_question(given: Parameters, *, needs_filters: bool) -> DiscoveryQu
         detected=detected_labels(given.get("detected_labels", "")),
         custom=custom_labels(given.get("custom_labels", "")),
     )
+    limit = _integer(given, "limit", DEFAULT_PAGE)
+    limit = limit if limit > 0 else DEFAULT_PAGE
     return DiscoveryQuestion(
         query,
         offset=max(_integer(given, "offset", 0), 0),
-        limit=_page(_integer(given, "limit", DEFAULT_PAGE)),
+        limit=limit,
         remediation_id=given.get("remediation_id", ""),
         explain=given.get("explain") == "true",
     )
-
-
-def _page(limit: int) -> int:
-    return limit if limit > 0 else DEFAULT_PAGE
 
 
 def custom_labels(text: str) -> dict[str, list[str]]:

@@ -35,7 +35,11 @@ async def with_maker(reader: SnapshotReader, cluster: Cluster, clock: Clock, cha
     maker = next((involved_object(event) for event in events if _names(event, chain.target.name)), {})
     if maker.get("kind") not in _MAKERS:
         return chain
-    above = await owner_chain(cluster, clock, _reference(maker, chain.target.namespace), pauses=START_PAUSES)
+    version = str(maker.get("apiVersion") or "") or None
+    reference = TargetRef(
+        api_version=version, kind=str(maker["kind"]), name=str(maker.get("name")), namespace=chain.target.namespace
+    )
+    above = await owner_chain(cluster, clock, reference, pauses=START_PAUSES)
     if above.start is None or str(metadata_of(above.start).get("uid") or "") != maker.get("uid"):
         return chain
     owners, objects = (above.target, *above.owners), (None, *above.objects)
@@ -45,8 +49,3 @@ async def with_maker(reader: SnapshotReader, cluster: Cluster, clock: Clock, cha
 def _names(event: Json, pod: str) -> bool:
     said = _SAID.match(str(event.get("message") or ""))
     return said is not None and said[1] == pod
-
-
-def _reference(maker: Json, namespace: str) -> TargetRef:
-    version = str(maker.get("apiVersion") or "") or None
-    return TargetRef(api_version=version, kind=str(maker["kind"]), name=str(maker.get("name")), namespace=namespace)

@@ -227,14 +227,11 @@ def without_objects(read: str, parts: Sequence[SnapshotEntry]) -> tuple[Snapshot
     told = tuple(replace(whole, quote=f"listed whole: no {_place(whole)}") for part in parts for whole in part.whole)
     unserved = [part.text for part in parts if not part.whole]
     text = "\n".join((*(whole.quote for whole in told), *unserved))
-    return (SnapshotEntry(read, text, empty=True, whole=told, origins=_together(parts)),)
-
-
-def _together(parts: Sequence[SnapshotEntry]) -> tuple[Origin, ...] | None:
-    """All places of several parts; None where those of one are not known."""
+    # All places of several parts; None where those of one are not known.
     found = [_origins(part) for part in parts]
     known = [each for each in found if each is not None]
-    return tuple(dict.fromkeys(one for each in known for one in each)) if len(known) == len(found) else None
+    origins = tuple(dict.fromkeys(one for each in known for one in each)) if len(known) == len(found) else None
+    return (SnapshotEntry(read, text, empty=True, whole=told, origins=origins),)
 
 
 def _place(whole: CompleteListing) -> str:

@@ -80,7 +80,11 @@ async def _read(
 def wanted_of(state: ClusterState) -> tuple[list[LogRead], list[LogRead]]:
     """Failing containers of the target, and those that run or did their work: their log may be the only witness."""
     pods = sorted(state.pods.mine, key=worst_first)
-    failing = _one_replica_first(_containers(pods, has_failed))[:MAX_FAILING]
+    # One replica of each workload, then the others.
+    found = list(_containers(pods, has_failed))
+    first = _first_replicas(found, ())
+    one_replica_first = [*first, *(run for run in found if run not in first)]
+    failing = one_replica_first[:MAX_FAILING]
     done = [pod for pod in pods if status_of(pod).get("phase") == "Succeeded"]
     runs = (*_containers(pods, runs_well), *_containers(done, has_ended_well))
     witnesses = _first_replicas(runs, failing)[:MAX_WITNESSES]
@@ -153,13 +157,6 @@ def runs_well(status: Json) -> bool:
 
 def has_ended_well(status: Json) -> bool:
     return state_of(status, "terminated").get("exitCode") == 0 and not has_failed(status)
-
-
-def _one_replica_first(runs: Iterable[_Run]) -> list[_Run]:
-    """One replica of each workload, then the others."""
-    found = list(runs)
-    first = _first_replicas(found, ())
-    return [*first, *(run for run in found if run not in first)]
 
 
 def _first_replicas(runs: Iterable[_Run], known: Iterable[_Run]) -> list[_Run]:

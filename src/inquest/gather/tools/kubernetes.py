@@ -251,7 +251,12 @@ async def _logs(context: ToolContext, given: args.LogArguments, *, previous: boo
         reasons = "; ".join(absent) or "nothing was written, or nothing matches the filters"
         return Output(f"(no logs available: {reasons})", empty=True, resolved=said)
     cut = any(text[1] for text in texts if not isinstance(text, NoLog))
-    return Output("\n".join([*lines, _footer(containers, lines, absent, given)]), cut=cut, resolved=said)
+    filters = [f"{name}={value}" for name, value in (("grep", given.grep), ("exclude", given.exclude)) if value]
+    parts = [f"containers: {', '.join(containers)}", f"lines: {len(lines)}", f"tail: {given.tail_lines}"]
+    parts += [f"filters: {', '.join(filters)}"] if filters else []
+    parts += [f"no log: {'; '.join(absent)}"] if absent else []
+    footer = f"({'; '.join(parts)})"
+    return Output("\n".join([*lines, footer]), cut=cut, resolved=said)
 
 
 def _containers(pod: Mapping[str, Any]) -> list[str]:
@@ -324,14 +329,6 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
         expression, _ = compile_re2(pattern[1:-1])
         return lambda line: expression.search(line[:4_000].encode(errors="replace").decode()) is not None
     return lambda line: pattern in line
-
-
-def _footer(containers: list[str], lines: list[str], absent: list[str], given: args.LogArguments) -> str:
-    filters = [f"{name}={value}" for name, value in (("grep", given.grep), ("exclude", given.exclude)) if value]
-    parts = [f"containers: {', '.join(containers)}", f"lines: {len(lines)}", f"tail: {given.tail_lines}"]
-    parts += [f"filters: {', '.join(filters)}"] if filters else []
-    parts += [f"no log: {'; '.join(absent)}"] if absent else []
-    return f"({'; '.join(parts)})"
 
 
 # --- usage -----------------------------------------------------------------------------------------------

@@ -239,7 +239,15 @@ async def query_loki(context: ToolContext, given: args.QueryLoki) -> Output:
     if reading.data["resultType"] != "streams":
         return await _told(context, reading, empty=not reading.data["result"], said=said)
     streams = reading.data["result"]
-    text = "\n".join([*_lines(streams), *_footer(streams, reading)])
+    # `time {labels that differ} line`, the newest last.
+    common = _common(streams)
+    rows = [
+        (int(value[0]), _labels(stream["stream"], common), str(value[1]))
+        for stream in streams
+        for value in stream["values"]
+    ]
+    lines = [f"{_stamp(at)} {labels}{line.rstrip()}" for at, labels, line in sorted(rows)]
+    text = "\n".join([*lines, *_footer(streams, reading)])
     return Output(text, empty=not streams, cut=not reading.complete, resolved=said)
 
 
@@ -253,17 +261,6 @@ def _of_logs(given: args.QueryLoki, context: ToolContext) -> tuple[datetime, dat
     if end - start > LONGEST:
         raise CallRefused(f"more than {LONGEST.days} days of logs", "ask for a shorter time, around the incident")
     return start, end
-
-
-def _lines(streams: Sequence[Mapping[str, Any]]) -> list[str]:
-    """`time {labels that differ} line`, the newest last."""
-    common = _common(streams)
-    rows = [
-        (int(value[0]), _labels(stream["stream"], common), str(value[1]))
-        for stream in streams
-        for value in stream["values"]
-    ]
-    return [f"{_stamp(at)} {labels}{line.rstrip()}" for at, labels, line in sorted(rows)]
 
 
 def _common(streams: Sequence[Mapping[str, Any]]) -> dict[str, str]:

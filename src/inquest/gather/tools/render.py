@@ -232,7 +232,8 @@ def _container_lines(spec: Json, status: Json | None) -> Iterator[str]:
         yield f"Ready: {status.get('ready')}, Restart Count: {status.get('restartCount', 0)}"
     resources = spec.get("resources") or {}
     for name in ("limits", "requests"):
-        yield f"{name.capitalize()}: {_pairs(resources.get(name))}"
+        pairs = ", ".join(f"{key} {value}" for key, value in (resources.get(name) or {}).items()) or "none"
+        yield f"{name.capitalize()}: {pairs}"
     yield from _optional_lines(spec)
 
 
@@ -245,10 +246,6 @@ def _optional_lines(spec: Json) -> Iterator[str]:
         yield f"env {entry.get('name')}: {as_json(source) if source else entry.get('value', '')}"
     for mount in spec.get("volumeMounts") or ():
         yield f"mount {mount.get('mountPath')} from {mount.get('name')}"
-
-
-def _pairs(found: Json | None) -> str:
-    return ", ".join(f"{key} {value}" for key, value in (found or {}).items()) or "none"
 
 
 def _state(status: Json, *, last: bool = False) -> str:

@@ -91,18 +91,15 @@ def without_blocked(found: Mapping[str, Any], blocked: Iterable[str] = ()) -> tu
     """
     items = found.get("items")
     listed = items if isinstance(items, list | tuple) else None
-    if _is_blocked(found, blocked):
+    kind, group = str(found.get("kind") or ""), str(found.get("apiVersion") or "").rpartition("/")[0]
+    is_blocked = kind.lower() in SECRET_WORDS or any(_means(one, f"{kind}.{group}") for one in blocked)
+    if is_blocked:
         return None, 1 if listed is None else len(listed)
     if listed is None:
         return dict(found), 0
     looked = [without_blocked(item, blocked) if isinstance(item, Mapping) else (item, 0) for item in listed]
     kept = [item for item, _ in looked if item is not None]
     return {**found, "items": kept}, sum(count for _, count in looked)
-
-
-def _is_blocked(found: Mapping[str, Any], blocked: Iterable[str]) -> bool:
-    kind, group = str(found.get("kind") or ""), str(found.get("apiVersion") or "").rpartition("/")[0]
-    return kind.lower() in SECRET_WORDS or any(_means(one, f"{kind}.{group}") for one in blocked)
 
 
 def namespace_of(kind: ResourceKind, namespace: str, name: str, scope: Scope) -> str:

@@ -212,7 +212,8 @@ class Toolset:
 
         After `seconds` what has not answered, or found no place yet, is a failed call like any other.
         """
-        places, end = asyncio.Semaphore(self._at_once), _end_in(seconds)
+        end_in = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        places, end = asyncio.Semaphore(self._at_once), end_in
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._placed(invocation, run, context, places, end)) for run in runs]
         results = tuple(task.result() for task in tasks)
@@ -245,7 +246,9 @@ class Toolset:
         return await compute(_shown, run, found)
 
     async def _failure(self, run: ToolRun, context: ToolContext, error: Exception) -> ToolResult:
-        failure = failure_of(error, seconds=self._seconds, system=_system_of(run))
+        row = _row_of(run)
+        system = row.system if row else ""
+        failure = failure_of(error, seconds=self._seconds, system=system)
         try:
             said = failure.hint if context.hints or not failure.interpreted else ""
             text = error_text(await self._redacted(context, failure.error), said)
@@ -269,10 +272,6 @@ class Toolset:
         arguments = await compute(_arguments, run, context, resolved) if long else _arguments(run, context, resolved)
         now = context.backends.clock.now()
         return Evidence(run.evidence_id, run.call.name, arguments, text, digest_of(text), status, now)
-
-
-def _end_in(seconds: float | None) -> float | None:
-    return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
 async def _run(invocation: Invocation, call: ToolCall, context: ToolContext) -> Output:
@@ -318,11 +317,6 @@ def _cut(evidence: Evidence, most: int, narrower: str) -> str:
         f"{evidence.text[:most]}\n... [TRUNCATED] {evidence.tool} output was {evidence.size} chars "
         f'(limit: {most}). {less}Read the rest with read_evidence("{evidence.id}", offset={most}).'
     )
-
-
-def _system_of(run: ToolRun) -> str:
-    row = _row_of(run)
-    return row.system if row else ""
 
 
 def _row_of(run: ToolRun) -> Tool | None:

@@ -40,7 +40,10 @@ async def list_available_actions(context: ToolContext, given: args.Paged) -> Out
         {"actionType": offer.name, "description": _described(offer.description), "workflowCount": offer.workflows}
         for offer in page.items
     ]
-    shown = {"actionTypes": offers} | _pagination(page) | _cluster_context(context, filters)
+    managed = filters.detected_labels is not None and filters.detected_labels.git_ops_managed
+    text = " ".join(part for part in (context.infrastructure, GITOPS if managed else "") if part)
+    cluster_context = {"cluster_context": text} if text else {}
+    shown = {"actionTypes": offers} | _pagination(page) | cluster_context
     return Output(as_json(shown), empty=not offers)
 
 
@@ -109,9 +112,3 @@ def _pagination(page: Page[Any]) -> dict[str, Any]:
     if page.offset == 0 and not page.has_more:
         return {}
     return {"pagination": {"offset": page.offset, "limit": page.limit, "hasMore": page.has_more}}
-
-
-def _cluster_context(context: ToolContext, filters: CatalogueFilters) -> dict[str, str]:
-    managed = filters.detected_labels is not None and filters.detected_labels.git_ops_managed
-    text = " ".join(part for part in (context.infrastructure, GITOPS if managed else "") if part)
-    return {"cluster_context": text} if text else {}

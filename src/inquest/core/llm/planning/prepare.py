@@ -5,7 +5,7 @@ A later look at the case folds the same conversation from it, whatever the clock
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -78,8 +78,10 @@ def prepare_case(
     playbooks: tuple[PlaybookMatch, ...] = (),
 ) -> Preparation:
     """Everything that is decided once for a case."""
+    said = (signal.signal_name, signal.name, signal.message, signal.description, *(each.category for each in findings))
+    words_of = " ".join(text for text in said if text)
     plan = plan_tools(
-        _words_of(signal, findings),
+        words_of,
         tools,
         predicted=signal.mode is Mode.PROACTIVE,
         known=tools_of_snapshot(snapshot),
@@ -99,11 +101,6 @@ def prepare_case(
         playbooks=playbooks,
         known=tuple(known_calls(snapshot)),
     )
-
-
-def _words_of(signal: PinnedSignal, findings: Collection[Finding]) -> str:
-    said = (signal.signal_name, signal.name, signal.message, signal.description, *(each.category for each in findings))
-    return " ".join(text for text in said if text)
 
 
 def tools_of_snapshot(snapshot: Snapshot) -> frozenset[str]:

@@ -140,17 +140,16 @@ def _names_object(question: SnapshotQuestion) -> bool:
     forms = (_REFERENCE, _QUOTED)
     if any(form.search(question.text) for form in forms) or _has_generated_suffix(question.text):
         return True
-    return not _names(question.snapshot).isdisjoint(token.lower() for token in _TOKEN.findall(question.text))
+    # Names of objects; namespaces are where one looks, not what one looks for.
+    names = {
+        seen.name.lower() for seen in question.snapshot.objects if seen.kind not in ("Namespace", "Event") and seen.name
+    }
+    return not names.isdisjoint(token.lower() for token in _TOKEN.findall(question.text))
 
 
 def _has_generated_suffix(text: str) -> bool:
     """Five letters and digits after a dash, a digit among them: no word of a language looks like that."""
     return any(re.search(r"\d", hit[0].rpartition("-")[2]) for hit in _GENERATED.finditer(text.lower()))
-
-
-def _names(snapshot: Snapshot) -> set[str]:
-    """Names of objects; namespaces are where one looks, not what one looks for."""
-    return {seen.name.lower() for seen in snapshot.objects if seen.kind not in ("Namespace", "Event") and seen.name}
 
 
 def _says(pattern: re.Pattern[str]) -> Callable[[SnapshotQuestion], bool]:

@@ -78,9 +78,11 @@ class SelectionContext:
 
 def system_prompt(context: SelectionContext) -> str:
     """The system message: the static task first."""
+    when = "is predicted" if context.predicted else "occurred"
+    header = filter_text(f"{context.severity} {context.signal_name} {when} in {context.namespace}")
     return join_parts(
         TASK,
-        prompt_section("Incident", _header(context)),
+        prompt_section("Incident", header),
         prompt_section(
             "Root cause, from an investigation that is over", *(f"- {name}: {text}" for name, text in context.fields)
         ),
@@ -92,8 +94,3 @@ def system_prompt(context: SelectionContext) -> str:
 def first_message(summary: str) -> str:
     """The first user message; conversation starts as system and user, nothing else."""
     return f"RCA findings: {filter_text(summary)}\n\nSelect the appropriate remediation workflow."
-
-
-def _header(context: SelectionContext) -> str:
-    when = "is predicted" if context.predicted else "occurred"
-    return filter_text(f"{context.severity} {context.signal_name} {when} in {context.namespace}")

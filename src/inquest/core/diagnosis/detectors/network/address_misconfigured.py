@@ -210,7 +210,8 @@ def _unknown_port(snapshot: Snapshot, address: NamedAddress, known: list[NamedAd
     if service is None or address.port is None or service.spec.get("type") == "ExternalName":
         return None
     offered = [port.get("port") for port in service_ports(service)]
-    if _is_headless(service):
+    # A headless Service gives the pods' addresses: their own ports count.
+    if service.spec.get("clusterIP") == "None":
         return _behind_headless(snapshot, service, address)
     if not offered or address.port in offered:
         return None
@@ -221,11 +222,6 @@ def _unknown_port(snapshot: Snapshot, address: NamedAddress, known: list[NamedAd
     if not rightly and (len(alike) > 1 or _is_moved(service, address.port)):
         return _service_finding(snapshot, service, address, offered, len(alike))
     return _port_finding(snapshot, service, address, offered, rightly=bool(rightly))
-
-
-def _is_headless(service: ObservedObject) -> bool:
-    """A headless Service gives the pods' addresses: their own ports count."""
-    return service.spec.get("clusterIP") == "None"
 
 
 def _behind_headless(snapshot: Snapshot, service: ObservedObject, address: NamedAddress) -> Finding | None:

@@ -7,7 +7,6 @@ host", says that there is none.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
@@ -104,17 +103,14 @@ def _by_name(snapshot: Snapshot, host: str, namespace: str) -> Callee:
             return _of_service(snapshot, host, service)
     name, where = _readings(host, namespace)[0]
     labels = host.count(".") + 1
-    spaces = {*(each.name for each in snapshot.of_kind("Namespace")), *_called_spaces(snapshot), namespace}
+    # Namespaces of which something was read.
+    called_spaces = (each.namespace for each in snapshot.objects if each.namespace)
+    spaces = {*(each.name for each in snapshot.of_kind("Namespace")), *called_spaces, namespace}
     if labels == 3 and host.split(".")[2] in spaces and _is_ordinal(host.split(".")[0]):
         # `mongo-0.mongo.data`: a pod of a set, by its Service and its namespace, as the search path completes it.
         return Callee(host, in_cluster=True, name=host.split(".")[1], namespace=host.split(".")[2])
     in_cluster = host.endswith(_CLUSTER_SUFFIXES) or labels == 1 or (labels == 2 and where in spaces)
     return Callee(host, in_cluster=in_cluster, name=name, namespace=where)
-
-
-def _called_spaces(snapshot: Snapshot) -> Iterator[str]:
-    """Namespaces of which something was read."""
-    return (each.namespace for each in snapshot.objects if each.namespace)
 
 
 def _is_ordinal(label: str) -> bool:

@@ -248,15 +248,12 @@ def _rule_blame(snapshot: Snapshot, call: Call, policy: ObservedObject, number: 
         return PolicyBlame(policy, path_of(call.direction, number, "ports"), said, 5)
     slips = _is_near_peer(snapshot, policy, call, rule)
     score = 6 if slips and allows_port(rule, call.port) else 1
-    return PolicyBlame(policy, path_of(call.direction, number, word), _peers_text(rule, word), score)
+    peers_text = ";".join(_peer_text(each) for each in listed(rule, word))
+    return PolicyBlame(policy, path_of(call.direction, number, word), peers_text, score)
 
 
 def _port_text(port: Json) -> str:
     return f"{port.get('protocol') or 'TCP'}/{port.get('port', 'all')}"
-
-
-def _peers_text(rule: Json, word: str) -> str:
-    return ";".join(_peer_text(each) for each in listed(rule, word))
 
 
 def _peer_text(peer: Json) -> str:

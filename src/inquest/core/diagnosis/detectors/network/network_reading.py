@@ -389,16 +389,13 @@ def complaint(
 ) -> tuple[LogTail, str] | None:
     """The newest line of a workload's logs, or of a check, that names one of the words and an error of the network."""
     wanted = [word.lower() for word in dict.fromkeys(words) if word]
-    for log in (*workload_logs(snapshot, workload), *_checks(snapshot)):
+    # What other checks printed, to be read like logs: they seldom say for whom they tried.
+    checks = (LogTail("", "", each.title, False, each.text[:MAX_TEXT], each.evidence) for each in snapshot.texts)
+    for log in (*workload_logs(snapshot, workload), *checks):
         for line in newest_lines(log):
             if _names_any(line.lower(), wanted) and pattern.search(line):
                 return log, line.strip()
     return None
-
-
-def _checks(snapshot: Snapshot) -> Iterator[LogTail]:
-    """What other checks printed, to be read like logs: they seldom say for whom they tried."""
-    return (LogTail("", "", each.title, False, each.text[:MAX_TEXT], each.evidence) for each in snapshot.texts)
 
 
 def _names_any(line: str, words: list[str]) -> bool:

@@ -150,22 +150,18 @@ def _checked(snapshot: Snapshot, service: ObservedObject, port: Json, ports: Por
     target = port.get("targetPort") or port.get("port")
     protocol = str(port.get("protocol") or "TCP")
     if isinstance(target, str) and not target.isdigit():
-        return _unnamed(snapshot, service, port, target, ports)
+        # A name that no container of the pods gives to a port.
+        if target in ports.names:
+            return None
+        known = ", ".join(sorted(ports.names)) or ", ".join(map(str, sorted(ports.numbers))) or "none"
+        why = f"no port of its pods has that name (they have {known})"
+        return _mismatch(snapshot, service, port, target, why, 0.93, ports, known)
     number = int(str(target)) if str(target).isdigit() else 0
     if number in ports.numbers and (number, protocol) not in ports.declared:
         return _other_protocol(snapshot, service, port, number, protocol, ports)
     if protocol == "TCP" and number and number in _MESH_PORTS:
         return None
     return _unheard(snapshot, service, port, number, ports)
-
-
-def _unnamed(snapshot: Snapshot, service: ObservedObject, port: Json, target: str, ports: Ports) -> Finding | None:
-    """A name that no container of the pods gives to a port."""
-    if target in ports.names:
-        return None
-    known = ", ".join(sorted(ports.names)) or ", ".join(map(str, sorted(ports.numbers))) or "none"
-    why = f"no port of its pods has that name (they have {known})"
-    return _mismatch(snapshot, service, port, target, why, 0.93, ports, known)
 
 
 def _unheard(snapshot: Snapshot, service: ObservedObject, port: Json, number: int, ports: Ports) -> Finding | None:

@@ -53,15 +53,12 @@ def key_field(key: str) -> str:
 def place_of(snapshot: Snapshot, container: Container, *words: str) -> BoundSetting | None:
     """The setting that holds the first of these words that any holds; the workload's own ones first."""
     for word in filter(None, words):
-        found = next(_holders(snapshot, container, _as_word(word)), None)
+        # The word by itself: `db` is not in `db-admin`, and `1.2` not in `11.2`.
+        as_word = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])", re.IGNORECASE)
+        found = next(_holders(snapshot, container, as_word), None)
         if found is not None:
             return found
     return None
-
-
-def _as_word(word: str) -> re.Pattern[str]:
-    """The word by itself: `db` is not in `db-admin`, and `1.2` not in `11.2`."""
-    return re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])", re.IGNORECASE)
 
 
 def _holders(snapshot: Snapshot, container: Container, word: re.Pattern[str]) -> Iterator[BoundSetting]:

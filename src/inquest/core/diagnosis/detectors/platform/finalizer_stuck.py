@@ -150,7 +150,14 @@ def _holders(snapshot: Snapshot) -> list[ObservedObject]:
 def _undiscovered(snapshot: Snapshot, seen: ObservedObject, found: Json) -> Finding:
     """An API group that does not answer keeps every namespace from being emptied."""
     message = str(found.get("message") or "")
-    service = _api_service(snapshot, message)
+    # The APIService that the message names, else one that says that it is not available.
+    groups = {f"{match['version']}.{match['group']}" for match in _GROUP.finditer(message[:4000])}
+    down = [
+        each
+        for each in snapshot.of_kind("APIService")
+        if condition_of(each.status, "Available").get("status") == "False"
+    ]
+    service = next((each for each in down if each.name in groups), down[0] if down else None)
     about = service or seen
     available = condition_of(service.status, "Available") if service else {}
     why = str(available.get("message") or message)
@@ -169,17 +176,6 @@ def _undiscovered(snapshot: Snapshot, seen: ObservedObject, found: Json) -> Find
         explains=(f"Namespace/{seen.name}: Terminating",),
         refuted_by=("discovery of every API group succeeds",),
     )
-
-
-def _api_service(snapshot: Snapshot, message: str) -> ObservedObject | None:
-    """The APIService that the message names, else one that says that it is not available."""
-    groups = {f"{match['version']}.{match['group']}" for match in _GROUP.finditer(message[:4000])}
-    down = [
-        each
-        for each in snapshot.of_kind("APIService")
-        if condition_of(each.status, "Available").get("status") == "False"
-    ]
-    return next((each for each in down if each.name in groups), down[0] if down else None)
 
 
 # --- pods ------------------------------------------------------------------------------------------------------------

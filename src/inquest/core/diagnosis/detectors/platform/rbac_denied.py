@@ -85,7 +85,8 @@ def _denial(match: re.Match[str], said: tuple[Citation, ...], pod: ObservedObjec
 
 def _finding(snapshot: Snapshot, denial: Denial) -> Finding:
     blame = _blame(snapshot, denial)
-    suffers = _suffers(snapshot, denial.pod)
+    # An application that works without what it was refused has no trouble.
+    suffers = denial.pod is None or not is_ready(denial.pod) or is_short(snapshot, workload_of(snapshot, denial.pod))
     proof = cite(snapshot, blame.seen, quoted(blame.field.rpartition(".")[2], blame.value))
     return platform_finding(
         "RBACDenied",
@@ -106,11 +107,6 @@ def _of_pod(snapshot: Snapshot, denial: Denial) -> tuple[Citation, ...]:
     account = snapshot.find(denial.account)
     found = account or denial.pod
     return cite(snapshot, found)
-
-
-def _suffers(snapshot: Snapshot, pod: ObservedObject | None) -> bool:
-    """An application that works without what it was refused has no trouble."""
-    return pod is None or not is_ready(pod) or is_short(snapshot, workload_of(snapshot, pod))
 
 
 # --- who is to blame -----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from inquest.core.diagnosis.detectors.citations import cite, limited, named_quot
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.revisions import ROLLOUT_WINDOW, TemplateChange, changes, pods_of_set, revisions
 from inquest.core.diagnosis.detectors.workloads import age_seconds, is_ready, ready_replicas, wanted_replicas
-from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
+from inquest.core.evidence.evidence import Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 GRACE_SECONDS: Final = 60.0
@@ -105,6 +105,12 @@ def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
     words = sorted({status_word(each.object) for each in rollout.failing})
     serving = ready_replicas(rollout.before)
     still = f"; revision {rollout.previous} still serves with {serving} pods" if serving else ""
+    word = main.path.rpartition(".")[2]
+    citations = (
+        *cite(snapshot, rollout.newest, quoted(word, main.after), named_quote(rollout.newest)),
+        *cite(snapshot, rollout.before, quoted(word, main.before), named_quote(rollout.before)),
+        *cite(snapshot, rollout.failing[0]),
+    )
     return Finding(
         category="BadRevision",
         object=ref,
@@ -113,7 +119,7 @@ def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
         summary=f"{ref.display}: since revision {rollout.number} its new pods are {', '.join(words)}; it changed "
         f"{main.path} from {main.before or 'nothing'} to {main.after or 'nothing'}{still}",
         confidence=0.75 if serving else 0.65,
-        citations=_citations(snapshot, rollout, main),
+        citations=citations,
         explains=tuple(f"Pod/{each.name}: {status_word(each.object)}" for each in rollout.failing[:5]),
         facts={
             "revision": str(rollout.number),
@@ -131,12 +137,3 @@ def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
 def _main(found: tuple[TemplateChange, ...]) -> TemplateChange:
     """The change that matters most: labels and annotations seldom break a process."""
     return next((each for each in found if ".metadata." not in each.path), found[0])
-
-
-def _citations(snapshot: Snapshot, rollout: Rollout, main: TemplateChange) -> tuple[Citation, ...]:
-    word = main.path.rpartition(".")[2]
-    return (
-        *cite(snapshot, rollout.newest, quoted(word, main.after), named_quote(rollout.newest)),
-        *cite(snapshot, rollout.before, quoted(word, main.before), named_quote(rollout.before)),
-        *cite(snapshot, rollout.failing[0]),
-    )

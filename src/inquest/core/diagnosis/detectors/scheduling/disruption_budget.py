@@ -33,21 +33,18 @@ _DRAINED: Final = "DaemonSet"
 def disruption_budget(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each budget that holds up a drain or an eviction."""
     for budget in snapshot.of_kind("PodDisruptionBudget"):
-        if not _allows_nothing(budget):
+        # By its own numbers, not because pods are unwell.
+        status = budget.status
+        wanted, healthy = status.get("desiredHealthy"), status.get("currentHealthy")
+        unwell = isinstance(wanted, int) and isinstance(healthy, int) and healthy < wanted
+        allows_nothing = status.get("disruptionsAllowed") == 0 and (not unwell or _never_allows(budget))
+        if not allows_nothing:
             continue
         pods = _pods(snapshot, budget)
         wait = _wait(snapshot, budget, pods)
         if pods and wait:
             yield _finding(snapshot, budget, pods, *wait)
     yield from _overlapping(snapshot)
-
-
-def _allows_nothing(budget: ObservedObject) -> bool:
-    """By its own numbers, not because pods are unwell."""
-    status = budget.status
-    wanted, healthy = status.get("desiredHealthy"), status.get("currentHealthy")
-    unwell = isinstance(wanted, int) and isinstance(healthy, int) and healthy < wanted
-    return status.get("disruptionsAllowed") == 0 and (not unwell or _never_allows(budget))
 
 
 def _never_allows(budget: ObservedObject) -> bool:

@@ -176,6 +176,7 @@ def _is_old(snapshot: Snapshot, found: Json) -> bool:
 
 def _ailing(snapshot: Snapshot, node: ObservedObject, ailment: Ailment, found: Json) -> Finding:
     evicted = [event for event in events_of(snapshot, "Evicted") if _low(ailment.type) in message_of(event)]
+    places = list(dict.fromkeys(event.namespace for event in evicted))[:MAX_PODS]
     return platform_finding(
         ailment.category,
         node.ref,
@@ -185,7 +186,7 @@ def _ailing(snapshot: Snapshot, node: ObservedObject, ailment: Ailment, found: J
         confidence=0.93,
         citations=(*cite_condition(snapshot, node, found), *cite_event(snapshot, evicted[0] if evicted else None)),
         explains=[f"Pod/{_name(event)}: evicted" for event in evicted[:MAX_PODS]],
-        facts={"node": node.name, "pressure": ailment.type, "namespaces": ",".join(_places(evicted))},
+        facts={"node": node.name, "pressure": ailment.type, "namespaces": ",".join(places)},
         refuted_by=(f"{ailment.type} of {node.name} is False",),
         actions=ailment.actions,
     )
@@ -193,10 +194,6 @@ def _ailing(snapshot: Snapshot, node: ObservedObject, ailment: Ailment, found: J
 
 def _low(kind: str) -> str:
     return {"MemoryPressure": "memory", "DiskPressure": "ephemeral-storage", "PIDPressure": "pids"}.get(kind, kind)
-
-
-def _places(events: list[ObservedObject]) -> list[str]:
-    return list(dict.fromkeys(event.namespace for event in events))[:MAX_PODS]
 
 
 def _name(event: ObservedObject) -> str:
@@ -251,7 +248,9 @@ _SERVICES: Final = (
 def node_services(snapshot: Snapshot) -> Iterable[Finding]:
     """What a check of a node's services printed: the kubelet, the runtime or the proxy is not active."""
     for seen in snapshot.texts:
-        node, row = _node_named(snapshot, seen), _service_named(seen)
+        head = f"{seen.title}\n{seen.text[:300]}".lower()
+        service_named = next((row for row in _SERVICES if row[0] in head), None)
+        node, row = _node_named(snapshot, seen), service_named
         match = _STATE.search(seen.text[:20_000])
         if node is not None and row is not None and match is not None:
             _, category, words = row
@@ -277,11 +276,6 @@ def _node_named(snapshot: Snapshot, seen: TextSeen) -> ObservedObject | None:
     head = f"{seen.title}\n{seen.text[:2000]}"
     named = [node for node in nodes if re.search(rf"(?<![\w.-]){re.escape(node.name)}(?![\w-])", head)]
     return named[0] if named else nodes[0] if len(nodes) == 1 else None
-
-
-def _service_named(seen: TextSeen) -> tuple[str, str, str] | None:
-    head = f"{seen.title}\n{seen.text[:300]}".lower()
-    return next((row for row in _SERVICES if row[0] in head), None)
 
 
 # --- what runs on every node --------------------------------------------------------------------------------------

@@ -467,8 +467,11 @@ def _place(ref: TargetRef, pod: ObservedObject, first: Obstacle) -> tuple[str, s
     if first.what == "pods":
         return "spec.replicas", "", ""
     if first.kind == "claimMissing":
+        volumes = listed(pod.spec, "volumes")
+        named = (each for each in volumes if (each.get("persistentVolumeClaim") or {}).get("claimName") == first.what)
+        volume = str(next(named, {}).get("name", ""))
         return (
-            pod_field(ref, f"volumes[name={_volume(pod, first.what)}].persistentVolumeClaim.claimName"),
+            pod_field(ref, f"volumes[name={volume}].persistentVolumeClaim.claimName"),
             first.what,
             "",
         )
@@ -495,12 +498,6 @@ def _at(spec: Json, path: str) -> object:
     for step in path.split("."):
         found = found.get(step) if isinstance(found, dict) else None
     return found
-
-
-def _volume(pod: ObservedObject, claim: str) -> str:
-    volumes = listed(pod.spec, "volumes")
-    named = (each for each in volumes if (each.get("persistentVolumeClaim") or {}).get("claimName") == claim)
-    return str(next(named, {}).get("name", ""))
 
 
 def _host_port(pod: ObservedObject) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
 from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
 from inquest.core.diagnosis.health import controller_in, is_made_good
 from inquest.core.evidence.evidence import Citation, Finding, Json
-from inquest.core.evidence.snapshot import LogTail, Snapshot
+from inquest.core.evidence.snapshot import Snapshot
 
 BACK_OFF: Final = "CrashLoopBackOff"
 _COMMAND_CODES: Final = frozenset({126, 127})
@@ -167,14 +167,18 @@ def _untold(snapshot: Snapshot, container: Container, end: Json) -> Finding:
     category = _category(container, end, line)
     field, value = _place(ref, container, end, line, category)
     facts = _facts(snapshot, container, end, line)
+    reason = str(end.get("message") or line).strip()
+    said = f": {reason}" if reason else ""
+    summary = f"{ref.display}: container {container.name} ends with exit code {end.get('exitCode')}{said}"
+    line_citations = cited(snapshot, log.evidence, line) if log else ()
     return Finding(
         category=category,
         object=ref,
         field=field,
         value=limited(value),
-        summary=_summary(ref.display, container, end, line),
+        summary=summary,
         confidence=_CONFIDENCE[category],
-        citations=(*_status_citations(snapshot, container, end), *_line_citations(snapshot, log, line)),
+        citations=(*_status_citations(snapshot, container, end), *line_citations),
         explains=_restarts(container),
         facts=facts,
         refuted_by=(_REFUTED[category],),
@@ -206,18 +210,8 @@ def _place(ref: TargetRef, container: Container, end: Json, line: str, category:
     return ("log", line) if line else ("process", f"exit code {end.get('exitCode')}")
 
 
-def _summary(owner: str, container: Container, end: Json, line: str) -> str:
-    reason = str(end.get("message") or line).strip()
-    said = f": {reason}" if reason else ""
-    return f"{owner}: container {container.name} ends with exit code {end.get('exitCode')}{said}"
-
-
 def _restarts(container: Container) -> tuple[str, ...]:
     return (f"{container.restarts} restarts of container {container.name}",) if container.restarts else ()
-
-
-def _line_citations(snapshot: Snapshot, log: LogTail | None, line: str) -> tuple[Citation, ...]:
-    return cited(snapshot, log.evidence, line) if log else ()
 
 
 def _status_citations(snapshot: Snapshot, container: Container, end: Json) -> tuple[Citation, ...]:

@@ -104,12 +104,16 @@ def _finding(snapshot: Snapshot, container: Container) -> Finding:
     field = INJECTED_BY if ref.kind == KIND else field
     facts = {"container": container.name, "pod": container.pod.name, "image": image, "cause": cause, "secret": missing}
     facts = {**facts, **_before(snapshot, container, image), **rollout_facts(snapshot, ref)}
+    secret = f", and its pull secret {missing} does not exist" if missing else ""
+    whose = ", which stands in no template and was injected into the pod," if injected else ""
+    said = f"image {image} of container {container.name}{whose} cannot be pulled: {_WORDS[cause]}{secret}"
+    summary = f"{ref.display}: {said}"
     return Finding(
         category="ImagePullFailing",
         object=ref,
         field=field,
         value=limited(value),
-        summary=_summary(ref, container, image, cause, missing, injected=injected),
+        summary=summary,
         confidence=_CONFIDENCE.get(cause, 0.95),
         citations=_citations(snapshot, container, image, events, missing),
         explains=(str(container.waiting.get("reason")),),
@@ -123,13 +127,6 @@ def _finding(snapshot: Snapshot, container: Container) -> Finding:
 def _who_changes(snapshot: Snapshot, container: Container) -> TargetRef:
     """No field of the workload holds a container that a webhook put into its pods."""
     return injector(snapshot, container.pod) or container.pod.ref
-
-
-def _summary(ref: TargetRef, container: Container, image: str, cause: str, missing: str, *, injected: bool) -> str:
-    secret = f", and its pull secret {missing} does not exist" if missing else ""
-    whose = ", which stands in no template and was injected into the pod," if injected else ""
-    said = f"image {image} of container {container.name}{whose} cannot be pulled: {_WORDS[cause]}{secret}"
-    return f"{ref.display}: {said}"
 
 
 def _place(ref: TargetRef, container: Container, cause: str, image: str, missing: str) -> tuple[str, str]:

@@ -126,6 +126,10 @@ def _finding(snapshot: Snapshot, container: Container, kill: MemoryKill) -> Find
     leak = _leaks(snapshot, container)
     facts = {**_facts(container, kill, limit), **_heap(snapshot, container, limit), **rollout_facts(snapshot, ref)}
     node = [] if limit else _node_events(snapshot, container)
+    waiting = container.waiting.get("reason")
+    restarts = f"{container.restarts} restarts of container {container.name}" if container.restarts else ""
+    explains = tuple(text for text in (str(waiting or ""), restarts) if text)
+    said_by = tuple(citation for event in node for citation in cite_event(snapshot, event))
     return Finding(
         category=LEAK if leak else REASON,
         object=ref,
@@ -133,8 +137,8 @@ def _finding(snapshot: Snapshot, container: Container, kill: MemoryKill) -> Find
         value=limited(limit),
         summary=_summary(ref.display, container, limit, facts, leak),
         confidence=_confidence(container, limit, node),
-        citations=(*_citations(snapshot, container, kill, limit), *leak, *_said_by(snapshot, node)),
-        explains=_symptoms(container),
+        citations=(*_citations(snapshot, container, kill, limit), *leak, *said_by),
+        explains=explains,
         facts=facts,
         refuted_by=_refutations(limit, leak),
         actions=possible(snapshot, _actions(limit, leak), facts, ref),
@@ -180,12 +184,6 @@ def _citations(snapshot: Snapshot, container: Container, kill: MemoryKill, limit
     return (*cited(snapshot, kill.evidence, *quotes), *cited(snapshot, container.pod.evidence, *limits))
 
 
-def _symptoms(container: Container) -> tuple[str, ...]:
-    waiting = container.waiting.get("reason")
-    restarts = f"{container.restarts} restarts of container {container.name}" if container.restarts else ""
-    return tuple(text for text in (str(waiting or ""), restarts) if text)
-
-
 def _facts(container: Container, kill: MemoryKill | None, limit: str) -> dict[str, str]:
     return {
         "container": container.name,
@@ -211,10 +209,6 @@ def _node_events(snapshot: Snapshot, container: Container) -> list[ObservedObjec
 
 def _about(event: ObservedObject) -> object:
     return involved_object(event.object).get("name")
-
-
-def _said_by(snapshot: Snapshot, events: list[ObservedObject]) -> tuple[Citation, ...]:
-    return tuple(citation for event in events for citation in cite_event(snapshot, event))
 
 
 # --- the heap, and a leak -----------------------------------------------------------------------------------------

@@ -264,7 +264,11 @@ def _other_port(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
     if failure.how not in ("httpGet", "tcpSocket", "grpc") or not _REFUSED.search(failure.why):
         return None
     port = _as_number(failure)
-    declared = _declared(failure.container)
+    declared = [
+        str(each.get("containerPort"))
+        for each in failure.container.spec.get("ports") or ()
+        if each.get("containerPort")
+    ]
     heard = _heard(snapshot, failure.container)
     if not port or port in heard or (not heard and _died_by_itself(failure.container)):
         return None
@@ -292,10 +296,6 @@ def _as_number(failure: ProbeFailure) -> str:
         return failure.port
     ports = failure.container.spec.get("ports") or ()
     return next((str(each.get("containerPort")) for each in ports if each.get("name") == failure.port), "")
-
-
-def _declared(container: Container) -> list[str]:
-    return [str(each.get("containerPort")) for each in container.spec.get("ports") or () if each.get("containerPort")]
 
 
 def _heard(snapshot: Snapshot, container: Container) -> list[str]:
@@ -363,7 +363,9 @@ def _too_soon(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
         return None
     delay, budget = _number(failure.probe, "initialDelaySeconds", 0), _budget(failure.probe)
     ran = _lasted(failure.container)
-    awake = _is_awake(snapshot, failure.container)
+    # The log of the run that was killed says that it was up.
+    logs = [log for log in logs_of(snapshot, failure.container) if log.previous] or logs_of(snapshot, failure.container)
+    awake = any(_IS_UP.search(log.text[-8000:]) for log in logs)
     if awake or (ran is not None and ran > delay + budget + _grace(failure.container) + 60):
         return None
     word = "failureThreshold" if failure.kind == "Startup" else "initialDelaySeconds"
@@ -395,12 +397,6 @@ def _lasted(container: Container) -> float | None:
     end = container.last_ended or container.ended
     began, ended = parse_time(end.get("startedAt")), parse_time(end.get("finishedAt"))
     return (ended - began).total_seconds() if began and ended else None
-
-
-def _is_awake(snapshot: Snapshot, container: Container) -> bool:
-    """The log of the run that was killed says that it was up."""
-    logs = [log for log in logs_of(snapshot, container) if log.previous] or logs_of(snapshot, container)
-    return any(_IS_UP.search(log.text[-8000:]) for log in logs)
 
 
 def _is_starting_up(snapshot: Snapshot, container: Container) -> bool:

@@ -130,16 +130,13 @@ def _place(
     if volume:
         return owner, pod_field(owner, f"volumes[name={volume.get('name')}]"), name, pod
     field = template_field(owner, "containers", container, "resources.limits.ephemeral-storage")
-    return owner, field, _ephemeral_limit(pod, container), pod
+    own = _container(pod, container)
+    ephemeral_limit = str(((own.get("resources") or {}).get("limits") or {}).get("ephemeral-storage") or "")
+    return owner, field, ephemeral_limit, pod
 
 
 def _container(pod: ObservedObject, name: str) -> Json:
     return next((each for each in listed(pod.spec, "containers") if each.get("name") == name), {})
-
-
-def _ephemeral_limit(pod: ObservedObject, container: str) -> str:
-    own = _container(pod, container)
-    return str(((own.get("resources") or {}).get("limits") or {}).get("ephemeral-storage") or "")
 
 
 # --- claims that do not grow -----------------------------------------------------------------------------------

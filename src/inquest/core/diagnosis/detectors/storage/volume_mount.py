@@ -21,7 +21,7 @@ from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import newest_lines
 from inquest.core.diagnosis.detectors.revisions import roll_back, way_back
 from inquest.core.diagnosis.detectors.workloads import container_troubles, is_ready, listed, live_pods, workload_of
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
 _VOLUME: Final = re.compile(
@@ -298,6 +298,7 @@ def _unwritable(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: str
     owner, name = workload_of(snapshot, pod), str(mount.get("name"))
     listing = "containers" if log.container in _names(pod, "containers") else "initContainers"
     field, value, why = _write_place(owner, pod, listing, log.container, mount, line)
+    mount_quotes = cite(snapshot, pod, quoted("mountPath", mount.get("mountPath")), named_quote(pod))
     return Finding(
         category="VolumeMountFailing",
         object=owner,
@@ -306,16 +307,12 @@ def _unwritable(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: str
         summary=f"{owner.display}: container {log.container} cannot write to the volume {name} at "
         f"{mount.get('mountPath')}: {why} ({field} = {value or 'nothing'}): {line}",
         confidence=0.85,
-        citations=(*_mount_quotes(snapshot, pod, mount), *cited(snapshot, log.evidence, line)),
+        citations=(*mount_quotes, *cited(snapshot, log.evidence, line)),
         explains=(f"Pod/{pod.name}: {line}"[:253],),
         facts={"pod": pod.name, "volume": name, "workload": owner.name, "container": log.container, "cause": "write"},
         refuted_by=("The process writing below that mount as the same user would refute it.",),
         actions=("FixSecurityContext",),
     )
-
-
-def _mount_quotes(snapshot: Snapshot, pod: ObservedObject, mount: Json) -> tuple[Citation, ...]:
-    return cite(snapshot, pod, quoted("mountPath", mount.get("mountPath")), named_quote(pod))
 
 
 def _names(pod: ObservedObject, listing: str) -> set[str]:

@@ -54,19 +54,16 @@ class UnboundReason:
 def volume_unbound(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for each claim that is not bound and is waited for."""
     for claim in snapshot.of_kind("PersistentVolumeClaim"):
-        if not _is_unbound(snapshot, claim):
+        age = age_seconds(snapshot, claim)
+        phase = claim.status.get("phase")
+        leaving = claim.metadata.get("deletionTimestamp")
+        waits = phase in ("Pending", "Lost") and not leaving and (age is None or age > GRACE_SECONDS)
+        is_unbound = waits and not _awaits_consumer(snapshot, claim)
+        if not is_unbound:
             continue
         reason = next((found for rule in _RULES if (found := rule(snapshot, claim))), None)
         if reason:
             yield _finding(snapshot, claim, reason)
-
-
-def _is_unbound(snapshot: Snapshot, claim: ObservedObject) -> bool:
-    age = age_seconds(snapshot, claim)
-    phase = claim.status.get("phase")
-    leaving = claim.metadata.get("deletionTimestamp")
-    waits = phase in ("Pending", "Lost") and not leaving and (age is None or age > GRACE_SECONDS)
-    return waits and not _awaits_consumer(snapshot, claim)
 
 
 def _awaits_consumer(snapshot: Snapshot, claim: ObservedObject) -> bool:
