@@ -189,7 +189,16 @@ def encode(log: Log, drafts: Sequence[Draft], author: Writer, namespace: str) ->
     previous = log.digest
     for part, chunk in enumerate(chunks, start=1):
         head = _head(log.seq + part, drafts, author, previous, (part, len(chunks)), whole) | cut
-        slot = _slot(log.uid, namespace, log.seq + part, head, chunk)
+        seq = log.seq + part
+        labels = {JOURNAL_LABEL: "true", INVESTIGATION_LABEL: log.uid, "app.kubernetes.io/managed-by": "inquest"}
+        slot = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": slot_name(log.uid, seq), "namespace": namespace, "labels": labels},
+            "immutable": True,
+            "data": {"head": _canonical(head).decode()},
+            "binaryData": {"payload": base64.b64encode(chunk).decode()},
+        }
         previous = slot_digest(slot)
         slots.append(slot)
     return tuple(slots)
@@ -277,18 +286,6 @@ def _head(
         "part": part[0],
         "parts": part[1],
         "payload": {"bytes": len(whole), "digest": _sha(whole)},
-    }
-
-
-def _slot(uid: str, namespace: str, seq: int, head: dict[str, Any], chunk: bytes) -> Json:
-    labels = {JOURNAL_LABEL: "true", INVESTIGATION_LABEL: uid, "app.kubernetes.io/managed-by": "inquest"}
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": slot_name(uid, seq), "namespace": namespace, "labels": labels},
-        "immutable": True,
-        "data": {"head": _canonical(head).decode()},
-        "binaryData": {"payload": base64.b64encode(chunk).decode()},
     }
 
 

@@ -99,7 +99,18 @@ def from_kubeconfig(
                 str(files), context, client_configuration=configuration, persist_config=False
             )
             wanted = impersonate if impersonate.user else _impersonated(config, context)
-        return _login_from_configuration(configuration, wanted)
+        header = str(configuration.api_key.get("BearerToken") or "")
+        return Credentials(
+            server=configuration.host,
+            ca_file=configuration.ssl_ca_cert or "",
+            token=header.split(" ", 1)[-1],
+            cert_file=configuration.cert_file or "",
+            key_file=configuration.key_file or "",
+            impersonate=wanted,
+            server_name=configuration.tls_server_name or "",
+            is_unverified=not configuration.verify_ssl,
+            proxy=configuration.proxy or "",
+        )
 
     return read
 
@@ -214,18 +225,3 @@ def _impersonated(config: Any, context: str | None) -> Impersonation:
     if not persona.user and persona != NOBODY_ELSE:
         raise ConfigException(f"user {name}: as-groups and as-uid need a user to act as")
     return persona
-
-
-def _login_from_configuration(configuration: Configuration, impersonate: Impersonation) -> Credentials:
-    header = str(configuration.api_key.get("BearerToken") or "")
-    return Credentials(
-        server=configuration.host,
-        ca_file=configuration.ssl_ca_cert or "",
-        token=header.split(" ", 1)[-1],
-        cert_file=configuration.cert_file or "",
-        key_file=configuration.key_file or "",
-        impersonate=impersonate,
-        server_name=configuration.tls_server_name or "",
-        is_unverified=not configuration.verify_ssl,
-        proxy=configuration.proxy or "",
-    )

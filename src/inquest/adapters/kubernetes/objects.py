@@ -105,7 +105,10 @@ class ObjectClient:
         return (await self._transport.send(Request("GET", path, verb, kind.plural, query, accept=TABLE))).json()
 
     async def create(self, kind: ResourceKind, obj: Redacted[Json]) -> Json:
-        path = paths.collection_path(kind, _place(kind, obj.value))
+        namespace = str((obj.value.get("metadata") or {}).get("namespace") or "")
+        if kind.namespaced and not namespace:
+            raise Invalid(f"{kind.kind}: metadata.namespace is needed to create it")
+        path = paths.collection_path(kind, namespace)
         body, query = {**_type(kind), **obj.value}, {"fieldManager": FIELD_MANAGER}
         return await self._write("POST", path, "create", kind, body, query, urgent=kind.plural in EFFECTS)
 
@@ -233,13 +236,6 @@ _REVIEW_KINDS: Final = {
 
 def _type(kind: ResourceKind) -> Json:
     return {"apiVersion": kind.api_version, "kind": kind.kind}
-
-
-def _place(kind: ResourceKind, obj: Json) -> str:
-    namespace = str((obj.get("metadata") or {}).get("namespace") or "")
-    if kind.namespaced and not namespace:
-        raise Invalid(f"{kind.kind}: metadata.namespace is needed to create it")
-    return namespace
 
 
 def _versioned(kind: ResourceKind, obj: Json) -> Json:

@@ -71,17 +71,15 @@ def body_of(
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     if request.forced:
-        body["tool_choice"] = _choice(request.forced)
+        # One tool by name; of several, whichever: only they are offered then.
+        body["tool_choice"] = (
+            {"type": "function", "function": {"name": request.forced[0]}} if len(request.forced) == 1 else "required"
+        )
     if stream:
         body |= {"stream": True} | ({"stream_options": {"include_usage": True}} if dialect.stream_options else {})
     if temperature is not None and dialect.temperature:
         body["temperature"] = temperature
     return body
-
-
-def _choice(forced: tuple[str, ...]) -> Any:
-    """One tool by name; of several, whichever: only they are offered then."""
-    return {"type": "function", "function": {"name": forced[0]}} if len(forced) == 1 else "required"
 
 
 def _tool(tool: ToolSchema) -> Json:

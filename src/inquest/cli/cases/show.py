@@ -208,15 +208,12 @@ def report(
     if file is None:
         print_lines(*lines)
     else:
-        _written(file, "\n".join(lines) + "\n")
+        text = "\n".join(lines) + "\n"
+        try:
+            file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise Misconfigured(f"{file} cannot be written: {error.strerror}") from error
     return Exit.OK
-
-
-def _written(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Misconfigured(f"{file} cannot be written: {error.strerror}") from error
 
 
 def _case(name: str, place: KubeOptions) -> CaseObjects:

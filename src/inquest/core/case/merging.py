@@ -119,10 +119,6 @@ def merge_results(
         review_reason=reason,
         warnings=tuple(dict.fromkeys((*rca.warnings, *warnings))),
     )
-    return _with_contradictions(merged, rca)
-
-
-def _with_contradictions(merged: MergedResult, rca: Diagnosis) -> MergedResult:
     workflow = merged.workflow is not None
     conflicts = contradictions_of(merged.outcome, merged.actionable, workflow=workflow)
     overruled = contradictions_of(rca.outcome, rca.actionable, workflow=True) if workflow else ()

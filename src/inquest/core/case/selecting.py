@@ -181,6 +181,10 @@ def selection_inquiry(case: Case, view: Observed) -> Conversation:
         seconds=pinned.limit(Phase.SELECTING).total_seconds(),
         window=pinned.context_window,
     )
+    # Number of the first evidence of invocation 2: everything of invocation 1 stands before it.
+    made = (fact for fact in case.facts if not _is_of_selection(fact))
+    found = (result.evidence for fact in made for result in results_in(fact) if result.evidence is not None)
+    first_evidence = 1 + max((int(item.id[1:]) for item in (*snapshot_of(case).snapshot.evidence, *found)), default=0)
     start = begin_conversation(
         Invocation.SELECTION,
         model=pinned.model,
@@ -189,7 +193,7 @@ def selection_inquiry(case: Case, view: Observed) -> Conversation:
         seed=pinned.seed[::-1],
         budgets=budgets,
         calls=CallCounts(used.calls.total, used.calls.by_tool),
-        first_evidence=_next_evidence(case),
+        first_evidence=first_evidence,
         names=names_of(case),
         urgency=urgency_of(case),
     )
@@ -206,13 +210,6 @@ def _told(case: Case, inquiry: Conversation, fact: facts.Fact) -> Conversation:
             return correct_verdict(inquiry, selection.correction_message(fact.number, fact.validation))
         case _:
             return inquiry
-
-
-def _next_evidence(case: Case) -> int:
-    """Number of the first evidence of invocation 2: everything of invocation 1 stands before it."""
-    made = (fact for fact in case.facts if not _is_of_selection(fact))
-    found = (result.evidence for fact in made for result in results_in(fact) if result.evidence is not None)
-    return 1 + max((int(item.id[1:]) for item in (*snapshot_of(case).snapshot.evidence, *found)), default=0)
 
 
 def _is_of_selection(fact: facts.Fact) -> bool:
@@ -274,16 +271,13 @@ def wished(case: Case, view: Observed, wish: ChosenWorkflow, filters: CatalogueF
     if not context.verified:
         return conclude_case(case, view, None)
     if tried is None:
-        return ValidateSelection(_reply(case, wish), filters, context.root.kind, 1)
+        # As sure as the diagnosis is: that a person chose it makes no evidence, and the policy reads the figure.
+        choice = WorkflowChoice(wish.id, diagnosis_of(case).confidence, RATIONALE, dict(wish.parameters))
+        reply = SelectionVerdict(choice=choice)
+        return ValidateSelection(reply, filters, context.root.kind, 1)
     merged, seen = merged_of(case, tried.reply, tried.cautions), selection_facts(case)
     if tried.validation.valid:
         return BindProposal(outcome.decide_wished(merged, seen), tried)
     # What is wrong with the choice ends it, however little is known of the target.
     refused = outcome.decide_outcome(replace(merged, outcome=""), replace(seen, exhausted=True))
     return RecordFact(facts.Closed(refused, view.now))
-
-
-def _reply(case: Case, wish: ChosenWorkflow) -> SelectionVerdict:
-    """As sure as the diagnosis is: that a person chose it makes no evidence, and the policy reads the figure."""
-    choice = WorkflowChoice(wish.id, diagnosis_of(case).confidence, RATIONALE, dict(wish.parameters))
-    return SelectionVerdict(choice=choice)

@@ -129,14 +129,10 @@ def fold_case(facts: Iterable[Fact]) -> Case:
 
 def _next_phase(phase: Phase, fact: Fact) -> Phase:
     if isinstance(fact, Closed):
-        return _end(phase, fact)
+        if fact.verdict.phase not in ENDS.get(phase, frozenset()):
+            raise InvalidTransition(fact, phase)
+        return fact.verdict.phase
     row = TRANSITIONS[phase]
     if type(fact) not in row:
         raise InvalidTransition(fact, phase)
     return row[type(fact)] or phase
-
-
-def _end(phase: Phase, fact: Closed) -> Phase:
-    if fact.verdict.phase not in ENDS.get(phase, frozenset()):
-        raise InvalidTransition(fact, phase)
-    return fact.verdict.phase

@@ -71,7 +71,13 @@ def canonical(value: object) -> str:
         case str():
             return _string(value)
         case int() | float():
-            return _number(value)
+            if isinstance(value, int) and -(2**63) <= value < 2**63:
+                return str(value)
+            number = float(value)
+            if number and not 1e-6 <= abs(number) < 1e21:
+                return repr(number).replace("e-0", "e-")
+            plain = format(Decimal(repr(number)), "f")
+            return plain.rstrip("0").rstrip(".") if "." in plain else plain
         case Mapping():
             pairs = sorted((_text(str(key)), canonical(item)) for key, item in value.items())
             return "{" + ",".join(f"{_string(key)}:{item}" for key, item in pairs) + "}"
@@ -104,16 +110,6 @@ def _text(text: str) -> str:
     if not any("\ud800" <= char <= "\udfff" for char in text):
         return text
     return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
-
-
-def _number(value: float) -> str:
-    if isinstance(value, int) and -(2**63) <= value < 2**63:
-        return str(value)
-    number = float(value)
-    if number and not 1e-6 <= abs(number) < 1e21:
-        return repr(number).replace("e-0", "e-")
-    plain = format(Decimal(repr(number)), "f")
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
 # --- references to ConfigMaps ---------------------------------------------------------------------

@@ -43,7 +43,10 @@ def judge_reply(inquiry: Conversation, reply: ModelReply) -> Conversation:
         return replace(inquiry, concluded=Concluded(None, inquiry.spent))
     if inquiry.corrected or (reading.usable and not reading.problems):
         return _conclude(_answer_verdict(inquiry, reply, _received), reading)
-    return _ask_again(inquiry, reply, reading)
+    # The one corrective turn of an invocation.
+    asked = Message("user", corrective_message(inquiry.invocation, reading))
+    answered = _answer_verdict(inquiry, reply, _received)
+    return replace(add_messages(answered, asked), first_reading=reading, corrected=True)
 
 
 def second_reading(inquiry: Conversation, reply: ModelReply, first: Reading) -> Conversation:
@@ -73,13 +76,6 @@ def _ask_for_the_whole(inquiry: Conversation, reply: ModelReply) -> Conversation
     cut = "\n".join(part for part in (reply.text, *(call.arguments for call in reply.tool_calls)) if part)
     said = add_messages(inquiry, Message("assistant", cut)) if cut else inquiry
     return add_messages(said, Message("user", TRUNCATED.format(tools=submit_names(inquiry))))
-
-
-def _ask_again(inquiry: Conversation, reply: ModelReply, reading: Reading) -> Conversation:
-    """The one corrective turn of an invocation."""
-    asked = Message("user", corrective_message(inquiry.invocation, reading))
-    answered = _answer_verdict(inquiry, reply, _received)
-    return replace(add_messages(answered, asked), first_reading=reading, corrected=True)
 
 
 def _remind(inquiry: Conversation, reply: ModelReply) -> Conversation:

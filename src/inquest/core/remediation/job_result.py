@@ -69,7 +69,21 @@ def job_outcome(found: Json, pods: Sequence[Json], events: Iterable[Json]) -> Jo
     stuck = next(_stuck(states, events), ())
     if "Failed" not in conditions and not stuck:
         return JobOutcome()
-    return _failure(conditions.get("Failed") or {}, states, stuck)
+    condition = conditions.get("Failed") or {}
+    culprit = next((state for state in states if state.failed), None)
+    around = (*stuck, *_texts(condition), *(text for state in states for text in state.texts))
+    own = culprit.own if culprit else ""
+    started = any(state.started for state in states if state.container == CONTAINER)
+    reason, ran = _word(around, own, started=started, failed=culprit is not None)
+    return JobOutcome(
+        ended=True,
+        reason=reason,
+        message="; ".join(dict.fromkeys(text for text in (own, *around) if text))[:1024],
+        ran=ran,
+        exit_code=culprit.exit_code if culprit else None,
+        container=culprit.container if culprit else "",
+        ended_at=_at(condition),
+    )
 
 
 @dataclass(frozen=True)
@@ -119,23 +133,6 @@ def _stuck(states: Iterable[_State], events: Iterable[Json]) -> Iterator[tuple[s
         text = str(event.get("message") or event.get("note") or "")
         found = (word for reason, part, word in _STUCK_EVENTS if event.get("reason") == reason and part.search(text))
         yield from ((word, text) for word in found)
-
-
-def _failure(condition: Json, states: Sequence[_State], stuck: tuple[str, ...]) -> JobOutcome:
-    culprit = next((state for state in states if state.failed), None)
-    around = (*stuck, *_texts(condition), *(text for state in states for text in state.texts))
-    own = culprit.own if culprit else ""
-    started = any(state.started for state in states if state.container == CONTAINER)
-    reason, ran = _word(around, own, started=started, failed=culprit is not None)
-    return JobOutcome(
-        ended=True,
-        reason=reason,
-        message="; ".join(dict.fromkeys(text for text in (own, *around) if text))[:1024],
-        ran=ran,
-        exit_code=culprit.exit_code if culprit else None,
-        container=culprit.container if culprit else "",
-        ended_at=_at(condition),
-    )
 
 
 def _word(around: Sequence[str], own: str, *, started: bool, failed: bool) -> tuple[FailureReason, bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, Final
 
 from inquest.api import investigation as api
@@ -22,7 +21,10 @@ def trim_status(status: api.InvestigationStatus, max_bytes: int) -> api.Investig
         return status
     sizes = {field: _entry_size(status, field) for field in type(status).model_fields}
     for name, cut in _CUTS:
-        if _whole(sizes) <= max_bytes:
+        # `status_size`, of its entries: only what a cut changed has to be written out again.
+        entries = [size for size in sizes.values() if size]
+        whole = len("{}") + sum(entries) + len(", ") * max(0, len(entries) - 1)
+        if whole <= max_bytes:
             return status
         shorter = cut(status)
         changed = [field for field in sizes if _differs(getattr(shorter, field), getattr(status, field))]
@@ -42,12 +44,6 @@ def _entry_size(status: api.InvestigationStatus, field: str) -> int:
     """Bytes of one field in the JSON of the status, its key included; 0 where it is left out."""
     found = status.model_dump(mode="json", by_alias=True, include={field})
     return len(json.dumps(found, ensure_ascii=False).encode()) - len("{}")
-
-
-def _whole(sizes: Mapping[str, int]) -> int:
-    """`status_size`, of its entries: only what a cut changed has to be written out again."""
-    entries = [size for size in sizes.values() if size]
-    return len("{}") + sum(entries) + len(", ") * max(0, len(entries) - 1)
 
 
 def status_size(status: api.InvestigationStatus) -> int:

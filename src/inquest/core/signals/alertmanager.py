@@ -112,31 +112,29 @@ def _told(alert: object, place: str, source: str, around: IntakeContext) -> Told
         return Resolved(ours, max(since, _ended(alert, around.received)))
     if alert.get("status") != "firing":
         raise PayloadFault("status", 'must be "firing" or "resolved"')
+    url = alert.get("generatorURL")
+    found: Json = {"name": source} if source else {}
+    # A link that was cut leads nowhere.
+    if isinstance(url, str) and 0 < len(url) <= MOST_URL:
+        found["generatorURL"] = drop_surrogates(url)
+    label = labels.get("cluster", "")
+    cluster = label if 0 < len(label) <= MOST_CLUSTER else around.cluster
     spec = {
         "name": name,
         "severity": severity_from_word(labels.get("severity", "")),
         "mode": mode_from_name(name, around.proactive),
-        "source": {"type": SourceType.ALERTMANAGER, **_from(source, alert)},
+        "source": {"type": SourceType.ALERTMANAGER, **found},
         "target": target.to_object(),
         "message": annotations.get("summary") or annotations.get("message") or name,
         "firingTime": rfc3339(since),
         "receivedTime": rfc3339(around.received),
         "labels": labels,
         "annotations": annotations,
-        "clusterName": _cluster(labels.get("cluster", ""), around),
+        "clusterName": cluster,
     }
     if annotations.get("description"):
         spec["description"] = annotations["description"]
     return Firing(ours, SignalContent.model_validate(fit_spec(spec)))
-
-
-def _from(source: str, alert: Json) -> Json:
-    url = alert.get("generatorURL")
-    found: Json = {"name": source} if source else {}
-    # A link that was cut leads nowhere.
-    if isinstance(url, str) and 0 < len(url) <= MOST_URL:
-        found["generatorURL"] = drop_surrogates(url)
-    return found
 
 
 def _ended(alert: Json, received: datetime) -> datetime:
@@ -144,10 +142,6 @@ def _ended(alert: Json, received: datetime) -> datetime:
         return time_of(alert.get("endsAt"), "endsAt")
     except PayloadFault:
         return received
-
-
-def _cluster(label: str, around: IntakeContext) -> str:
-    return label if 0 < len(label) <= MOST_CLUSTER else around.cluster
 
 
 # --- anybody else ---------------------------------------------------------------------------------------------

@@ -58,7 +58,18 @@ class ChainVerifier:
         before = self.heads.get(name, "")
         self.heads[name] = link.event_hash or before
         self.events += 1
-        return _finding(link, before)
+        if not link.event_hash:
+            return BrokenLink(link, next_hash(before, link.event), "event carries no hash")
+        if link.previous_hash != before:
+            return BrokenLink(link, next_hash(before, link.event), "previous hash does not name the stored predecessor")
+        expected = next_hash(link.previous_hash, link.event)
+        if link.event_hash != expected:
+            return BrokenLink(link, expected, "event hash does not match the stored event")
+        if not isinstance(link.event.event_data, Mapping):
+            return BrokenLink(link, expected, "its payload is no object")
+        if link.derived is not None and link.derived != link.event.derived:
+            return BrokenLink(link, expected, "what history asks by does not follow from the stored event")
+        return None
 
 
 def next_hash(previous: str, event: StoredEvent) -> str:
@@ -70,21 +81,6 @@ def find_broken_links(links: Iterable[ChainedEvent]) -> list[BrokenLink]:
     """What does not hold in the chains of these links, in their order."""
     book = ChainVerifier()
     return [finding for link in links if (finding := book.add(link))]
-
-
-def _finding(link: ChainedEvent, previous: str) -> BrokenLink | None:
-    if not link.event_hash:
-        return BrokenLink(link, next_hash(previous, link.event), "event carries no hash")
-    if link.previous_hash != previous:
-        return BrokenLink(link, next_hash(previous, link.event), "previous hash does not name the stored predecessor")
-    expected = next_hash(link.previous_hash, link.event)
-    if link.event_hash != expected:
-        return BrokenLink(link, expected, "event hash does not match the stored event")
-    if not isinstance(link.event.event_data, Mapping):
-        return BrokenLink(link, expected, "its payload is no object")
-    if link.derived is not None and link.derived != link.event.derived:
-        return BrokenLink(link, expected, "what history asks by does not follow from the stored event")
-    return None
 
 
 def event_text(event: StoredEvent) -> str:

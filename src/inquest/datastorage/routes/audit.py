@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -121,15 +120,10 @@ async def verify_chain(request: Request) -> Response:
         links = await service.audit_log.links(correlation_id)
         # In a thread: a long chain is megabytes to hash, and in process the operator renews its leases meanwhile.
         findings = await compute(hash_chain.find_broken_links, links)
-    return JSONResponse(_verdict(correlation_id, links, findings, instant_text(service.now())))
-
-
-def _verdict(
-    correlation_id: str, links: Sequence[hash_chain.ChainedEvent], findings: Sequence[hash_chain.BrokenLink], at: str
-) -> dict[str, Any]:
+    at = instant_text(service.now())
     tampered = {"tampered_events": [_shown(finding) for finding in findings]} if findings else {}
     verified = len(links) - len(findings)
-    return {
+    verdict = {
         "correlation_id": correlation_id,
         "is_valid": not findings,
         "total_events": len(links),
@@ -138,6 +132,7 @@ def _verdict(
         "verification_time": at,
         "message": f"{verified} of {len(links)} events verified",
     }
+    return JSONResponse(verdict)
 
 
 def _shown(finding: hash_chain.BrokenLink) -> dict[str, Any]:

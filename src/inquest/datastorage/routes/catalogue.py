@@ -106,7 +106,15 @@ async def register_workflow(request: Request) -> Response:
         raise validation_error(f"Invalid workflow schema: {error}", title="Schema Validation Error") from error
     done = await service.catalogue.register(workflow, source=wanted.source, by=wanted.registeredBy, now=service.now())
     if done.status == 201:
-        _note_created(service, done.record)
+        payload = {
+            "workflow_name": done.record["workflowName"],
+            "version": done.record["version"],
+            "status": done.record["status"],
+            "is_latest_version": done.record["isLatestVersion"],
+            "execution_engine": done.record["executionEngine"],
+            "name": done.record["name"],
+        }
+        _note(service, "datastorage.workflow.created", "create", done.record["workflowId"], payload)
     return JSONResponse(dict(done.record), status_code=done.status)
 
 
@@ -218,18 +226,6 @@ async def disable_type(request: Request) -> Response:
 async def count_workflows(request: Request) -> Response:
     """Active workflows of a type; 0 for an unknown name."""
     return JSONResponse({"count": await service_of(request).catalogue.workflow_count(request.path_params["name"])})
-
-
-def _note_created(service: Service, record: Mapping[str, Any]) -> None:
-    payload = {
-        "workflow_name": record["workflowName"],
-        "version": record["version"],
-        "status": record["status"],
-        "is_latest_version": record["isLatestVersion"],
-        "execution_engine": record["executionEngine"],
-        "name": record["name"],
-    }
-    _note(service, "datastorage.workflow.created", "create", record["workflowId"], payload)
 
 
 def _note(service: Service, event_type: str, action: str, workflow_id: str, payload: Mapping[str, Any]) -> None:

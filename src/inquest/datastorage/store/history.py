@@ -77,7 +77,16 @@ class HistoryQueries:
 
 
 def _context(connection: Connection, question: HistoryQuestion, now: datetime) -> dict[str, Any]:
-    asked = _asked(question, now)
+    # The parameters of the statements below.
+    target = similarity.target_key(question.namespace, question.kind, question.name)
+    asked = {
+        "start": now - question.tier2,
+        "border": now - question.tier1,
+        "end": now,
+        "hash": question.spec_hash,
+        "target": similarity.in_cluster(target, question.cluster),
+        "most": question.tier_limit + 1,
+    }
     try:
         tiers = _tiers(connection, question, asked)
     except SQLAlchemyError as error:
@@ -107,19 +116,6 @@ def _tier(
         regressed = bool(connection.scalar(_regressions(question.scope, tier), asked))
     lost = len(rows) < len(chosen) or any(row.assessment.skipped for row in rows)
     return HistoryTier(rows, cut=cut, degraded=lost, regressed=regressed)
-
-
-def _asked(question: HistoryQuestion, now: datetime) -> dict[str, Any]:
-    """The parameters of the statements below."""
-    target = similarity.target_key(question.namespace, question.kind, question.name)
-    return {
-        "start": now - question.tier2,
-        "border": now - question.tier1,
-        "end": now,
-        "hash": question.spec_hash,
-        "target": similarity.in_cluster(target, question.cluster),
-        "most": question.tier_limit + 1,
-    }
 
 
 def _answer(question: HistoryQuestion, first: HistoryTier, second: HistoryTier) -> dict[str, Any]:

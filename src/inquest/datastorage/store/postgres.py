@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from inquest.datastorage.store.database import Database
 
@@ -27,7 +27,10 @@ class PostgresDatabase(Database):
     def __init__(self, url: URL) -> None:
         self.url = url.set(drivername="postgresql+asyncpg")
         self._writers = create_async_engine(self.url, pool_size=WRITERS, pool_pre_ping=True, **_KEPT)
-        self._readers = _asking(self.url)
+        # A statement is all that goes over the wire.
+        self._readers = create_async_engine(
+            self.url, pool_size=READERS, pool_use_lifo=True, isolation_level="AUTOCOMMIT", **_KEPT
+        )
         self.writers, self.readers = self._writers.sync_engine, self._readers.sync_engine
 
     async def read(self, work: Callable[[Connection], Outcome]) -> Outcome:
@@ -68,13 +71,3 @@ _KEPT: Mapping[str, Any] = {
     "max_overflow": 0,
     "connect_args": {"server_settings": SETTINGS, "timeout": 5},
 }
-
-
-def _asking(url: URL) -> AsyncEngine:
-    """A statement is all that goes over the wire.
-
-    No transaction is begun and ended: each statement of one at PostgreSQL's usual level sees what is committed when it
-    begins, so does one by itself. No connection is tried beforehand, see `PostgresDatabase.read`. The one used last is
-    used first: it has the statements prepared.
-    """
-    return create_async_engine(url, pool_size=READERS, pool_use_lifo=True, isolation_level="AUTOCOMMIT", **_KEPT)

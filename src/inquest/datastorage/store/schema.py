@@ -32,7 +32,18 @@ def upgrade_schema(connection: Connection) -> None:
     if found == NEWEST:
         return
     if not found:
-        _create(connection)
+        # What all revisions together leave in an empty database.
+        engine = connection.dialect.name
+        metadata.create_all(connection, checkfirst=False)
+        for index in indexes_of(engine):
+            index.create(connection)
+        VERSIONS.create(connection)
+        connection.execute(catalog_revision.insert().values(id=1, revision=0))
+        connection.execute(audit_counter.insert().values(id=1, events=0))
+        connection.execute(VERSIONS.insert().values(version_num=NEWEST))
+        if engine == "postgresql":
+            # Index-only scans need a fresh visibility map, and this table only ever grows.
+            connection.execute(text("ALTER TABLE audit_events SET (autovacuum_vacuum_insert_scale_factor = 0.02)"))
         return
     from alembic import command  # imported late: with what it needs it is a twelfth of the memory at rest
     from alembic.util import CommandError
@@ -41,21 +52,6 @@ def upgrade_schema(connection: Connection) -> None:
         command.upgrade(migrations(connection), "head")
     except CommandError as error:
         raise Misconfigured(f"datastorage.database: its schema is not one of this version's: {error}") from error
-
-
-def _create(connection: Connection) -> None:
-    """What all revisions together leave in an empty database."""
-    engine = connection.dialect.name
-    metadata.create_all(connection, checkfirst=False)
-    for index in indexes_of(engine):
-        index.create(connection)
-    VERSIONS.create(connection)
-    connection.execute(catalog_revision.insert().values(id=1, revision=0))
-    connection.execute(audit_counter.insert().values(id=1, events=0))
-    connection.execute(VERSIONS.insert().values(version_num=NEWEST))
-    if engine == "postgresql":
-        # Index-only scans need a fresh visibility map, and this table only ever grows.
-        connection.execute(text("ALTER TABLE audit_events SET (autovacuum_vacuum_insert_scale_factor = 0.02)"))
 
 
 def revision_of(connection: Connection) -> str:

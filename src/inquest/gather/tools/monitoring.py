@@ -20,7 +20,7 @@ from inquest.gather.tools.context import Output, ToolContext
 from inquest.gather.tools.hints import CallRefused
 from inquest.gather.tools.render import as_json
 from inquest.ports.kubernetes import Namespaces, SourceAnswer
-from inquest.ports.sources import Logs, Metrics
+from inquest.ports.sources import Metrics
 
 PROMETHEUS: Final = "prometheus"
 LOKI: Final = "loki"
@@ -135,12 +135,6 @@ def _metrics(context: ToolContext) -> Metrics:
     return context.backends.metrics
 
 
-def _logs(context: ToolContext) -> Logs:
-    if context.backends.logs is None:
-        raise NotConfigured(f"NotConfigured: {LOKI} is not configured")
-    return context.backends.logs
-
-
 def _namespaces(context: ToolContext) -> Namespaces:
     return frozenset({context.scope.namespace, *context.scope.others} - {""})
 
@@ -234,7 +228,10 @@ async def query_loki(context: ToolContext, given: args.QueryLoki) -> Output:
     """Lines, the newest last; of a metric query its series."""
     start, end = _of_logs(given, context)
     step = usual_step(start, end)
-    reading = await _logs(context).query(given.query, _namespaces(context), start, end, limit=given.limit, step=step)
+    if context.backends.logs is None:
+        raise NotConfigured(f"NotConfigured: {LOKI} is not configured")
+    logs = context.backends.logs
+    reading = await logs.query(given.query, _namespaces(context), start, end, limit=given.limit, step=step)
     said = {"start": rfc3339(start), "end": rfc3339(end), "limit": given.limit}
     if reading.data["resultType"] != "streams":
         return await _told(context, reading, empty=not reading.data["result"], said=said)

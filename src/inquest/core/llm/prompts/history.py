@@ -75,20 +75,16 @@ def _recent_lines(entry: HistoryEntry, entries: Sequence[HistoryEntry]) -> Itera
         later = follow_up(entry, entries)
         yield "  INCONCLUSIVE: the spec changed" + (f", followed by {later.remediation_uid}" if later else "")
     else:
-        yield from _figures(entry)
-
-
-def _figures(entry: HistoryEntry) -> Iterator[str]:
-    if entry.effectiveness_score is not None:
-        yield f"  Effectiveness: {entry.effectiveness_score:.2f} ({score_word(entry.effectiveness_score)})"
-    if entry.hash_match != NO_MATCH:
-        yield f"  Hash match: {entry.hash_match}"
-    if entry.signal_resolved is not None:
-        yield f"  Signal resolved: {'YES' if entry.signal_resolved else 'NO'}"
-    if entry.health_checks:
-        yield f"  Health: {_health(entry.health_checks)}"
-    if metrics := ", ".join(_metrics(entry.metric_deltas)):
-        yield f"  Metrics: {metrics}"
+        if entry.effectiveness_score is not None:
+            yield f"  Effectiveness: {entry.effectiveness_score:.2f} ({score_word(entry.effectiveness_score)})"
+        if entry.hash_match != NO_MATCH:
+            yield f"  Hash match: {entry.hash_match}"
+        if entry.signal_resolved is not None:
+            yield f"  Signal resolved: {'YES' if entry.signal_resolved else 'NO'}"
+        if entry.health_checks:
+            yield f"  Health: {_health(entry.health_checks)}"
+        if metrics := ", ".join(_metrics(entry.metric_deltas)):
+            yield f"  Metrics: {metrics}"
 
 
 def _health(checks: Mapping[str, Any]) -> str:

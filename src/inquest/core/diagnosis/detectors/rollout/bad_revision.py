@@ -101,7 +101,8 @@ def _fails_too(snapshot: Snapshot, before: ObservedObject) -> bool:
 
 def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
     ref, first = rollout.deployment.ref, rollout.changes[0]
-    main = _main(rollout.changes)
+    # The change that matters most: labels and annotations seldom break a process.
+    main = next((each for each in rollout.changes if ".metadata." not in each.path), rollout.changes[0])
     words = sorted({status_word(each.object) for each in rollout.failing})
     serving = ready_replicas(rollout.before)
     still = f"; revision {rollout.previous} still serves with {serving} pods" if serving else ""
@@ -132,8 +133,3 @@ def _finding(snapshot: Snapshot, rollout: Rollout) -> Finding:
         refuted_by=("Pods of the revision before that fail in the same way now would refute it.",),
         actions=("RollbackDeployment",),
     )
-
-
-def _main(found: tuple[TemplateChange, ...]) -> TemplateChange:
-    """The change that matters most: labels and annotations seldom break a process."""
-    return next((each for each in found if ".metadata." not in each.path), found[0])

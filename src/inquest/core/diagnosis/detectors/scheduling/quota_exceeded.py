@@ -127,7 +127,11 @@ def _exceeded(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     ref = ref_to("ResourceQuota", match["name"], namespace, "v1") if match else None
     if match is None or ref is None:
         return None
-    resource, top = _tightest(match)
+    # The resource that would pass its limit; the sentence names only such.
+    tops = _amounts(match["limited"])
+    over = [name for name in tops if _passes(match, name)]
+    name = next(iter(over or tops), "")
+    resource, top = name, tops.get(name, "")
     quota = snapshot.find(ref)
     now = _amounts(match["used"]).get(resource, "")
     asked = _amounts(match["requested"]).get(resource, "")
@@ -159,14 +163,6 @@ def _refused_kind(refusal: QuotaRefusal) -> dict[str, str]:
 
 def _amounts(text: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
-
-
-def _tightest(match: re.Match[str]) -> tuple[str, str]:
-    """The resource that would pass its limit; the sentence names only such."""
-    tops = _amounts(match["limited"])
-    over = [name for name in tops if _passes(match, name)]
-    name = next(iter(over or tops), "")
-    return name, tops.get(name, "")
 
 
 def _passes(match: re.Match[str], name: str) -> bool:

@@ -88,7 +88,10 @@ def _is_made_by_one(autoscaler: ObservedObject) -> bool:
 def _finding(snapshot: Snapshot, workload: ObservedObject, expectation: ExpectedPods) -> Finding:
     ref = workload.ref
     event = _scaled_down(snapshot, workload)
-    before = _before(event)
+    # `Scaled down replica set web-7d9 from 3 to 0`.
+    words = message_of(event).split() if event else []
+    at = words.index("from") if "from" in words else -1
+    before = words[at + 1] if 0 <= at < len(words) - 1 and words[at + 1].isdigit() else ""
     wanted = before or expectation.wanted
     return Finding(
         category="ScaledToZero",
@@ -117,13 +120,6 @@ def _scaled_down(snapshot: Snapshot, workload: ObservedObject) -> ObservedObject
         if mine and message_of(event).rstrip(".").endswith("to 0"):
             return event
     return None
-
-
-def _before(event: ObservedObject | None) -> str:
-    """`Scaled down replica set web-7d9 from 3 to 0`."""
-    words = message_of(event).split() if event else []
-    at = words.index("from") if "from" in words else -1
-    return words[at + 1] if 0 <= at < len(words) - 1 and words[at + 1].isdigit() else ""
 
 
 # --- expectations ----------------------------------------------------------------------------------------------------
@@ -184,11 +180,8 @@ def _budgets(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedP
         mine = budget.namespace == workload.namespace and selector_selects(budget.spec.get("selector") or {}, labels)
         if mine and wanted not in (None, 0, "0%", "0"):
             words = f"{budget.ref.display} wants {wanted} of its pods kept"
-            yield ExpectedPods(words, 0.8, cite(snapshot, budget, quoted("minAvailable", wanted)), "", _number(wanted))
-
-
-def _number(value: object) -> str:
-    return str(value) if isinstance(value, int) else ""
+            number = str(wanted) if isinstance(wanted, int) else ""
+            yield ExpectedPods(words, 0.8, cite(snapshot, budget, quoted("minAvailable", wanted)), "", number)
 
 
 def _signal(snapshot: Snapshot, workload: ObservedObject) -> Iterator[ExpectedPods]:
