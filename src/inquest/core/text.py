@@ -157,6 +157,11 @@ def quantity(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
+def abbreviate(text: str, most: int) -> str:
+    """The text in so many characters at most; one that was cut ends in an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def shorten(text: str, most: int) -> str:
     """What people see of a text in so many characters at most; the cut comes after the escapes, and halves none."""
     plain = make_visible(text[: 2 * most])

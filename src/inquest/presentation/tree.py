@@ -9,7 +9,7 @@ from inquest.api.base import rfc3339
 from inquest.api.findings import ProgressEntry, StepState
 from inquest.api.types import ApprovalState, ExecutionPhase, Phase, Resolution
 from inquest.core.reporting.message import what_was_done
-from inquest.core.text import quantity
+from inquest.core.text import abbreviate, quantity
 from inquest.presentation.branches import Node, State, join_present, text_after, text_nodes, text_of, two_decimals
 from inquest.presentation.case import CaseObjects, cause_line, cause_of, place_of_target
 
@@ -124,8 +124,7 @@ def _snapshot(told: CaseObjects) -> Iterator[Node]:
 
 
 def _call(entry: ProgressEntry) -> Node:
-    arguments = entry.arguments or ""
-    cut = arguments if len(arguments) <= MOST_ARGUMENTS else f"{arguments[:MOST_ARGUMENTS]}…"
+    cut = abbreviate(entry.arguments or "", MOST_ARGUMENTS)
     took = f"{entry.milliseconds} ms" if entry.milliseconds is not None else ""
     mark = State.RUNNING if entry.ok is None else State.DONE if entry.ok else State.FAILED
     words = join_present([f"call {entry.id} {entry.tool or ''}", cut, text_after("→ ", entry.evidence), took], " ")

@@ -11,6 +11,7 @@ from typing import Final
 
 from inquest.api.types import Actionability, HumanReviewReason, Outcome, Phase, Reason, Resolution, SubReason
 from inquest.core.case.merging import OTHER, RESOLVED_GATE, MergedResult, SelectionFacts, normalise_result, review_row
+from inquest.core.text import abbreviate
 
 MAX_MESSAGE: Final = 1024
 
@@ -61,7 +62,7 @@ def decide_wished(merged: MergedResult, seen: SelectionFacts) -> Conclusion:
 
 
 def cut_message(text: str) -> str:
-    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
+    return abbreviate(text, MAX_MESSAGE)
 
 
 Test = Callable[[MergedResult, SelectionFacts], bool]

@@ -15,7 +15,7 @@ from inquest.core.llm.conversation import (
     record_results,
 )
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, ToolResult
-from inquest.core.llm.reply.reading import Reading, corrective_message, read_verdict
+from inquest.core.llm.reply.reading import Reading, better, corrective_message, read_verdict
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
 from inquest.core.llm.tool_calls import arguments_of, canonical_arguments, error_result, submit_names
 from inquest.core.llm.tool_results import tool_message
@@ -50,18 +50,14 @@ def judge_reply(inquiry: Conversation, reply: ModelReply) -> Conversation:
 
 
 def second_reading(inquiry: Conversation, reply: ModelReply, first: Reading) -> Conversation:
-    """The new reply counts if it is usable and no worse than the first; another tool gets one reminder."""
+    """The better of the two replies counts; another tool gets one reminder."""
     reading = read_verdict(inquiry.invocation, reply)
     if reply.tool_calls and not verdict_call(reply) and not reading.usable:
         if not inquiry.reminded:
             return _remind(inquiry, reply)
         return _conclude(_answer_verdict(inquiry, reply, _received), first)
     answered = _answer_verdict(inquiry, reply, _received)
-    return _conclude(answered, reading if _is_better(reading, first) else first)
-
-
-def _is_better(reading: Reading, first: Reading) -> bool:
-    return reading.usable and (not first.usable or len(reading.problems) <= len(first.problems))
+    return _conclude(answered, better(first, reading))
 
 
 def _conclude(inquiry: Conversation, reading: Reading) -> Conversation:

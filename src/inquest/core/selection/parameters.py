@@ -12,7 +12,7 @@ from inquest.api.refs import TargetRef
 from inquest.api.types import ParameterType
 from inquest.core.evidence.evidence import CaseWarning
 from inquest.core.selection.catalogue import Workflow
-from inquest.core.text import compile_re2, make_visible
+from inquest.core.text import abbreviate, compile_re2, make_visible
 
 TARGET_PREFIX: Final = "TARGET_RESOURCE"
 
@@ -175,8 +175,7 @@ def _pattern(declaration: Declaration, name: str, value: Any) -> Notes:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 80 else text[:79] + "…"
+    return abbreviate(json.dumps(value, ensure_ascii=False, default=str), 80)
 
 
 def parameter_line(declaration: Declaration) -> str:

@@ -15,7 +15,7 @@ from inquest.api.findings import StepState
 from inquest.core.llm.messages import ModelReply, ToolCall, ToolResult
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
 from inquest.core.llm.tool_calls import arguments_of
-from inquest.core.text import make_visible
+from inquest.core.text import abbreviate, make_visible
 
 MIN_STEPS: Final = 3
 MAX_STEPS: Final = 12
@@ -109,8 +109,7 @@ def _items(lines: Sequence[str], start: int) -> tuple[list[str], int]:
 
 
 def _shown(text: str) -> str:
-    plain = make_visible(" ".join(text.split())).strip("*_` ")
-    return plain if len(plain) <= STEP_CHARACTERS else f"{plain[: STEP_CHARACTERS - 1]}…"
+    return abbreviate(make_visible(" ".join(text.split())).strip("*_` "), STEP_CHARACTERS)
 
 
 # --- the plan of a conversation -----------------------------------------------------------------------------------

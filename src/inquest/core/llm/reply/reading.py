@@ -44,7 +44,7 @@ from inquest.core.llm.reply.verdicts import (
     StreamVerdict,
     WorkflowChoice,
 )
-from inquest.core.text import make_visible, shorten
+from inquest.core.text import abbreviate, make_visible, shorten
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ def _is_usable(reply: Reply) -> bool:
 
 
 def better(old: Reading, new: Reading) -> Reading:
-    """Which of two replies counts after the corrective turn."""
+    """Which of two replies counts after the corrective turn: the new one if it is usable and no worse than the old."""
     if not new.usable:
         return old
     return new if not old.usable or len(new.problems) <= len(old.problems) else old
@@ -226,7 +226,7 @@ def _shown(raw: Any) -> str:
         text = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)
     except (ValueError, RecursionError):
         text = str(type(raw).__name__)
-    return text if len(text) <= 100 else text[:99] + "…"
+    return abbreviate(text, 100)
 
 
 _NUMBER: Final = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(%?)")
