@@ -26,8 +26,8 @@ import yaml
 from hack.scenarios.live import SCENARIOS
 from inquest.api.refs import TargetRef
 from inquest.api.types import SourceType
+from inquest.core.cluster.objects import labels_of, template_of
 from inquest.core.cluster.relations import is_selected
-from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.detectors.registry import examine
 from inquest.core.diagnosis.diagnosis import Diagnosis, diagnose
 from inquest.core.diagnosis.health import health_of

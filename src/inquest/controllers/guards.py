@@ -24,6 +24,7 @@ from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import find, parse_objects
 from inquest.controllers.signal.history import chain_rules, known_history
 from inquest.core.cluster.context import ResourceContext
+from inquest.core.cluster.objects import labels_of
 from inquest.core.remediation.freeze import OpenWindow, open_windows
 from inquest.core.remediation.guards import GuardInput, GuardRules, RecentRun
 from inquest.core.remediation.job_result import job_outcome
@@ -156,14 +157,14 @@ class Guards:
             found = await self.ports.cluster.get(NAMESPACE, target.namespace)
         except InquestError:
             return near, True
-        return (*near, dict(found["metadata"].get("labels") or {})), False
+        return (*near, dict(labels_of(found))), False
 
     async def _holder(self, target: TargetRef, execution_uid: str) -> Holder | None:
         name = job_name(target_string(target))
         job = await find(self.ports.status, JOB, name, self.ports.execution_namespace)
         if job is None:
             return None
-        uid = (job["metadata"].get("labels") or {}).get(EXECUTION_LABEL, "")
+        uid = labels_of(job).get(EXECUTION_LABEL, "")
         # A Job without our label is not waited for: the execution that meets it fails.
         busy = bool(uid) and uid != execution_uid and not job_outcome(job, (), ()).ended
         return Holder(name=job["metadata"]["name"], uid=uid) if busy else None

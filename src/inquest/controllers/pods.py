@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inquest.core.cluster.objects import spec_of
+from inquest.core.cluster.objects import labels_of, spec_of
 from inquest.core.cluster.selectors import selector_selects
 from inquest.ports.kinds import POD
 from inquest.ports.kubernetes import Cluster, Json
@@ -15,7 +15,7 @@ async def pods_of(cluster: Cluster, shown: Json, namespace: str) -> tuple[Json, 
         return None
     labels = ",".join(f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items()))
     listing = await cluster.list(POD, namespace, labels=labels)
-    found = tuple(pod for pod in listing.items if selector_selects(selector, pod["metadata"].get("labels") or {}))
+    found = tuple(pod for pod in listing.items if selector_selects(selector, labels_of(pod)))
     return found if listing.complete else None
 
 

@@ -16,6 +16,7 @@ from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.signal import Signal
+from inquest.core.cluster.objects import metadata_of
 from inquest.errors import NotFound
 from inquest.ports.kinds import APPROVAL, EXECUTION, INVESTIGATION, SIGNAL
 from inquest.ports.kubernetes import Json, Objects, ResourceKind
@@ -42,7 +43,7 @@ _lists: dict[type[Resource], tuple[Resource, ...]] = {}
 
 def parse_object(model: type[ResourceT], obj: Json) -> ResourceT:
     """An object as the API server gave it; pydantic's ValidationError where it cannot be read."""
-    meta = obj.get("metadata") or {}
+    meta = metadata_of(obj)
     key = model, str(meta.get("uid") or ""), str(meta.get("resourceVersion") or "")
     if not all(key):
         return model.from_object(obj)
@@ -95,7 +96,7 @@ def _read(model: type[ResourceT], obj: Json) -> ResourceT | None:
 
 
 def _tell(kind: str, obj: Json, error: ValidationError) -> None:
-    meta = obj.get("metadata") or {}
+    meta = metadata_of(obj)
     key = str(meta.get("uid")), str(meta.get("resourceVersion"))
     if key in _told:
         return

@@ -13,6 +13,7 @@ import structlog
 
 from inquest import __version__
 from inquest.api.names import FAULTS_ANNOTATION, VERSION_ANNOTATION, replica_lease_name
+from inquest.core.cluster.objects import spec_of
 from inquest.errors import AlreadyExists, Conflict, Fenced, InquestError, NotFound
 from inquest.operator.watcher import LEASE
 from inquest.ports.clock import Clock
@@ -114,7 +115,7 @@ class ReplicaLease:
         except Conflict:
             # Our own lost answer, or a namesake that started later: that one has the name now.
             found = await self._status.read(LEASE, self._name, self._namespace)
-            if found.get("spec", {}).get("holderIdentity") != self._holder:
+            if spec_of(found).get("holderIdentity") != self._holder:
                 self._lost = True
                 raise Fenced(f"{found['spec'].get('holderIdentity')} has taken the Lease of {self._holder}") from None
             return await self._swap(str(found["metadata"]["resourceVersion"]))

@@ -11,6 +11,7 @@ from inquest.adapters.kubernetes.own_writes import OwnWrites
 from inquest.api.names import EXECUTION_LABEL
 from inquest.controllers.runtime.dispatcher import Dispatcher
 from inquest.controllers.runtime.request import Rank, ReconcileKey, flow_of, rank_of
+from inquest.core.cluster.objects import labels_of, metadata_of, spec_of
 from inquest.operator.watcher import WatchEvent
 
 PARTNERS: Final = {"ActionType": "RemediationWorkflow", "RemediationWorkflow": "ActionType"}
@@ -42,7 +43,7 @@ class ObjectDirectory:
 
     def is_changed(self, key: ReconcileKey, body: Mapping[str, Any]) -> bool:
         """Whether an object differs, beside its status, from what the watch told last; unknown counts as changed."""
-        meta = body.get("metadata") or {}
+        meta = metadata_of(body)
         told = hash(json.dumps([meta.get(part) for part in _BESIDE_STATUS], sort_keys=True, default=dict))
         known, self.digests[key.uid] = self.digests.get(key.uid), told
         return known != told
@@ -68,7 +69,7 @@ class EventRouter:
     def route(self, event: WatchEvent) -> None:
         """What the watch tells, on this event loop."""
         self.directory.note(event.key, gone=event.gone)
-        if event.key.kind == "Investigation" and (event.body.get("spec") or {}).get("cancel"):
+        if event.key.kind == "Investigation" and spec_of(event.body).get("cancel"):
             self.stop_case(event.key.namespace, event.key.name)
         if event.key.kind == "Job":
             self._offer_execution(event)
@@ -93,7 +94,7 @@ class EventRouter:
 
     def _offer_execution(self, event: WatchEvent) -> None:
         """A Job changed: its execution is looked at."""
-        uid = ((event.body.get("metadata") or {}).get("labels") or {}).get(EXECUTION_LABEL, "")
+        uid = labels_of(event.body).get(EXECUTION_LABEL, "")
         found = (place for place, known in self.directory.uids.items() if known == uid)
         for kind, namespace, name in found:
             self.dispatcher.offer(ReconcileKey(kind, uid, namespace, name), rank=Rank.CRITICAL)
@@ -110,7 +111,7 @@ class EventRouter:
 
     def _offer_owners(self, event: WatchEvent) -> None:
         """An object is gone: whoever made it looks whether it has to be made again."""
-        for owner in (event.body.get("metadata") or {}).get("ownerReferences") or ():
+        for owner in metadata_of(event.body).get("ownerReferences") or ():
             key = self.directory.key(str(owner.get("kind")), event.key.namespace, str(owner.get("name")))
             if key is not None:
                 self.dispatcher.offer(key, rank=Rank.CRITICAL)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.adapters.kubernetes.discovery import pick_kind, refuse_secrets
+from inquest.core.cluster.objects import spec_of
 from inquest.errors import Forbidden, InquestError, NotFound, NotRecorded, Unavailable, UnknownKind
 from inquest.ports.kubernetes import Json, Listing, ResourceKind
 from inquest.replay import selectors
@@ -159,7 +160,7 @@ class RecordedCluster:
         """Definitions say it of custom kinds, API services of groups that another server answers for."""
         if not self._is_whole(*_API_SERVICES, ""):
             return self._is_whole(*_CRDS, "") and group != "metrics.k8s.io"
-        known = {(one.get("spec") or {}).get("group", "") for one in self._objects[_API_SERVICES[0], "APIService"]}
+        known = {spec_of(one).get("group", "") for one in self._objects[_API_SERVICES[0], "APIService"]}
         return (bool(group) and group not in known) or self._is_whole(*_CRDS, "")
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from inquest.core.cluster.objects import labels_of
 from inquest.errors import Invalid
 
 Json = Mapping[str, Any]
@@ -29,7 +30,7 @@ def by_labels(selector: str) -> Test:
 
 def _labels(found: Json) -> dict[str, str]:
     """As texts, whatever a person forgot to quote."""
-    labels = (found.get("metadata") or {}).get("labels") or {}
+    labels = labels_of(found)
     return {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in labels.items()}
 
 

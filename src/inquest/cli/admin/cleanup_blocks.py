@@ -16,6 +16,7 @@ from inquest.api.execution import JOB_CLEANUP_FINALIZER
 from inquest.api.names import EXECUTION_LABEL
 from inquest.cli.admin.doctor_checks import shell_word
 from inquest.cli.admin.installation import ENDED, is_renewed, is_running, list_replicas, place_of
+from inquest.core.cluster.objects import labels_of, spec_of, status_of
 
 Json = Mapping[str, Any]
 
@@ -71,7 +72,7 @@ class Leftovers:
 
 def job_namespaces(executions: Sequence[Json], usual: str) -> tuple[str, ...]:
     """Where Jobs may be: the usual namespace, and those that executions name."""
-    jobs = [(one.get("status") or {}).get("job") or {} for one in executions]
+    jobs = [status_of(one).get("job") or {} for one in executions]
     return tuple(sorted({usual, *(str(job["namespace"]) for job in jobs if job.get("namespace"))}))
 
 
@@ -82,10 +83,10 @@ def find_blockers(found: Leftovers) -> tuple[Blocker, ...]:
 
 def _cases(found: Leftovers) -> Iterator[Blocker]:
     for one in found.items("investigations"):
-        phase = (one.get("status") or {}).get("phase") or "Pending"
+        phase = status_of(one).get("phase") or "Pending"
         if phase in ENDED:
             continue
-        if (one.get("spec") or {}).get("cancel"):
+        if spec_of(one).get("cancel"):
             command, deed = "kubectl logs deployment/inquest --tail=50", CleanupAction.NONE
             why = f"is {phase}, and its end was asked for" + ("" if found.is_worked_on else "; no operator runs")
         else:
@@ -97,7 +98,7 @@ def _cases(found: Leftovers) -> Iterator[Blocker]:
 
 def _requests(found: Leftovers) -> Iterator[Blocker]:
     for one in found.items("remediationapprovalrequests"):
-        if ((one.get("status") or {}).get("phase") or "Pending") == "Pending":
+        if (status_of(one).get("phase") or "Pending") == "Pending":
             yield Blocker(
                 "RemediationApprovalRequest",
                 one,
@@ -146,12 +147,12 @@ def _leases(found: Leftovers) -> Iterator[Blocker]:
 
 
 def _is_over(job: Json) -> bool:
-    conditions = (job.get("status") or {}).get("conditions") or ()
+    conditions = status_of(job).get("conditions") or ()
     return any(one.get("type") in ("Complete", "Failed") and one.get("status") == "True" for one in conditions)
 
 
 def _execution(job: Json) -> str:
-    return str((job["metadata"].get("labels") or {}).get(EXECUTION_LABEL, ""))
+    return str(labels_of(job).get(EXECUTION_LABEL, ""))
 
 
 def _named(one: Json) -> str:

@@ -32,6 +32,7 @@ from inquest.cli.admin.installation import (
     place_of,
     time_from,
 )
+from inquest.core.cluster.objects import annotations_of, labels_of, status_of
 from inquest.core.signals.scope import is_managed
 
 
@@ -100,7 +101,7 @@ _APPLY_CRDS: Final = "kubectl apply --server-side -f crds/"
 
 
 def _kind_fault(found: Json, wanted: Json) -> str:
-    established = {one["type"]: one["status"] for one in (found.get("status") or {}).get("conditions") or ()}
+    established = {one["type"]: one["status"] for one in status_of(found).get("conditions") or ()}
     (version,) = wanted["spec"]["versions"]
     served: Json = next((one for one in found["spec"]["versions"] if one["name"] == version["name"]), {})
     if not served.get("served"):
@@ -141,7 +142,7 @@ def _operator(seen: Installation) -> Iterator[CheckResult]:
         fix = f"kubectl get pods -n {seen.namespace}; kubectl logs -n {seen.namespace} deployment/inquest --tail=50"
         yield CheckResult("operator", Level.FAULT, message, fix)
     for one in alive:
-        notes = one["metadata"].get("annotations") or {}
+        notes = annotations_of(one)
         runs = str(notes.get(VERSION_ANNOTATION, "of an earlier version"))
         if runs != seen.version:
             message = f"{_replica(one)} is {runs}, this program is {seen.version}"
@@ -203,7 +204,7 @@ def _namespaces(seen: Installation) -> Iterator[CheckResult]:
     for name in (seen.namespace, seen.execution_namespace):
         if name not in names:
             yield CheckResult("namespaces", Level.FAULT, f"{name} is missing", f"kubectl create namespace {name}")
-    if not any(is_managed([one["metadata"].get("labels") or {}]) for one in seen.items("namespaces")):
+    if not any(is_managed([labels_of(one)]) for one in seen.items("namespaces")):
         message = "no namespace is managed: unless workloads are, or scope.require_label is false, nothing ever happens"
         yield CheckResult("namespaces", Level.WARNING, message, f"kubectl label namespace NAME {MANAGED_LABEL}=true")
 
@@ -228,7 +229,7 @@ def _catalogue(seen: Installation) -> Iterator[CheckResult]:
         yield CheckResult("catalogue", Level.WARNING, message, f"kubectl apply -n {seen.namespace} -f catalogue/")
     for plural, short in (("actiontypes", "at"), ("remediationworkflows", "rwf")):
         for one in seen.items(plural):
-            status = one.get("status") or {}
+            status = status_of(one)
             state = str(status.get("registration") or "not registered yet")
             if state not in ("Active", "Superseded", "Disabled"):
                 message = f"{place_of(one)} is {state}: {status.get('message', '')}".rstrip(": ")
@@ -303,7 +304,7 @@ def _deciders(seen: Installation) -> Iterator[CheckResult]:
 
 
 def _is_open(request: Json, now: datetime) -> bool:
-    phase, expires = (request.get("status") or {}).get("phase"), time_from(request["spec"].get("expiresAt"))
+    phase, expires = status_of(request).get("phase"), time_from(request["spec"].get("expiresAt"))
     is_late = expires is not None and expires <= now
     return phase in (None, "Pending") and not request["spec"].get("decision") and not is_late
 
@@ -365,7 +366,7 @@ def _role(binding: Json) -> tuple[str, str]:
 
 def _signals(seen: Installation) -> Iterator[CheckResult]:
     def told(one: Json) -> CheckResult | None:
-        status = one.get("status") or {}
+        status = status_of(one)
         phase, since = status.get("phase") or "Pending", _age(one, seen.now)
         if phase == "Blocked":
             until = f" until {status['blockedUntil']}" if status.get("blockedUntil") else ""
@@ -381,7 +382,7 @@ def _signals(seen: Installation) -> Iterator[CheckResult]:
 
 def _cases(seen: Installation) -> Iterator[CheckResult]:
     def told(one: Json) -> CheckResult | None:
-        status = one.get("status") or {}
+        status = status_of(one)
         phase, since = status.get("phase") or "Pending", _age(one, seen.now)
         if phase in ENDED or phase == "AwaitingApproval" or since < LONG_OPEN:
             return None
@@ -393,7 +394,7 @@ def _cases(seen: Installation) -> Iterator[CheckResult]:
 
 def _requests(seen: Installation) -> Iterator[CheckResult]:
     def told(one: Json) -> CheckResult | None:
-        if ((one.get("status") or {}).get("phase") or "Pending") != "Pending":
+        if (status_of(one).get("phase") or "Pending") != "Pending":
             return None
         expires = time_from(one["spec"].get("expiresAt"))
         if expires is None or expires > seen.now:
@@ -406,7 +407,7 @@ def _requests(seen: Installation) -> Iterator[CheckResult]:
 
 def _executions(seen: Installation) -> Iterator[CheckResult]:
     def told(one: Json) -> CheckResult | None:
-        status = one.get("status") or {}
+        status = status_of(one)
         if status.get("phase") != "Blocked":
             return None
         message = f"{place_of(one)} is Blocked: {status.get('message', '')}"
@@ -497,5 +498,5 @@ def _span(found: timedelta) -> str:
 
 
 def _condition(one: Json, kind: str) -> Json:
-    conditions = (one.get("status") or {}).get("conditions") or ()
+    conditions = status_of(one).get("conditions") or ()
     return next((found for found in conditions if found.get("type") == kind), {})

@@ -19,6 +19,7 @@ from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.investigation import Investigation
 from inquest.api.signal import Signal
 from inquest.api.types import Environment, Priority, Severity
+from inquest.core.cluster.objects import spec_of
 from inquest.core.selection.parameter_rules import PARAMETER_RULES
 from inquest.core.selection.parameters import TARGET_PARAMETERS
 from inquest.core.text import compile_re2
@@ -192,7 +193,7 @@ def _action(given: LintInput, number: int, spec: Json) -> Iterator[LintFault]:
 def _once(given: LintInput, number: int, spec: Json) -> Iterator[LintFault]:
     for other, body in enumerate(given.documents[:number]):
         if isinstance(body, Mapping) and body.get("kind") == "RemediationWorkflow":
-            before = body.get("spec") or {}
+            before = spec_of(body)
             if (before.get("id"), before.get("version")) == (spec["id"], spec["version"]):
                 rule = (
                     f"{spec['id']} {spec['version']} stands in document {other + 1} too: a change needs a new version"

@@ -20,6 +20,7 @@ from inquest.cli.cases.find import investigation_object, session_at
 from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, Session, at_place, seconds_of
 from inquest.cli.output import can_answer, one_line, print_lines, print_warning, terminal_width
+from inquest.core.cluster.objects import status_of
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, Forbidden, Invalid, NotFound
 from inquest.ports.kinds import APPROVAL, INVESTIGATION
@@ -175,7 +176,7 @@ async def _of_case(at: Session, request: RemediationApprovalRequest) -> str:
         found = await at.kube.status.read(INVESTIGATION, request.spec.investigation_ref.name, request.namespace)
     except (Forbidden, NotFound):
         return ""
-    message = one_line(str((found.get("status") or {}).get("message") or ""))
+    message = one_line(str(status_of(found).get("message") or ""))
     return f"; the case says: {message}" if message else ""
 
 

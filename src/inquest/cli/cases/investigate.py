@@ -20,6 +20,7 @@ from inquest.cli.exits import Exit
 from inquest.cli.options import KubeOptions, Session, at_place, seconds_of
 from inquest.cli.output import print_lines, print_warning
 from inquest.cli.target import target_of
+from inquest.core.cluster.objects import status_of
 from inquest.core.redaction.redactor import Redactor
 from inquest.errors import Conflict, InquestError
 from inquest.ports.kinds import INVESTIGATION, SIGNAL
@@ -154,7 +155,7 @@ def cancel(
 
     async def work(at: Session) -> Exit:
         found = await investigation_object(at, name)
-        case, phase = str(found["metadata"]["name"]), (found.get("status") or {}).get("phase")
+        case, phase = str(found["metadata"]["name"]), status_of(found).get("phase")
         if phase in ("Completed", "Failed", "Cancelled"):
             raise Conflict(f"{case} has ended: {phase}")
         await at.kube.status.change(INVESTIGATION, found, Redactor().strings({"spec": {"cancel": True}}), MANAGER)

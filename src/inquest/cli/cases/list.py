@@ -12,6 +12,7 @@ from inquest.api.registry import KINDS
 from inquest.cli.exits import Exit
 from inquest.cli.options import ListOptions, Session, at_place
 from inquest.cli.output import machine_text, print_lines, print_warning, say_table, table_lines
+from inquest.core.cluster.objects import metadata_of
 from inquest.ports.kinds import ACTION_TYPE, APPROVAL, EXECUTION, INVESTIGATION, SIGNAL, WORKFLOW
 from inquest.ports.kubernetes import Json, ResourceKind
 
@@ -101,7 +102,7 @@ def table_columns(found: Json, *, wide: bool, everywhere: bool) -> tuple[list[st
     rows = [[_cell(row["cells"][number]) for number in shown] for row in found["rows"]]
     if not everywhere:
         return head, rows
-    places = [str((row.get("object") or {}).get("metadata", {}).get("namespace", "")) for row in found["rows"]]
+    places = [str(metadata_of(row.get("object") or {}).get("namespace", "")) for row in found["rows"]]
     return ["NAMESPACE", *head], [[place, *row] for place, row in zip(places, rows, strict=True)]
 
 

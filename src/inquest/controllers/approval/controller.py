@@ -22,6 +22,7 @@ from inquest.controllers.status import publish_status
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.cluster.context import ResourceContext
+from inquest.core.cluster.objects import spec_of
 from inquest.core.remediation.approval import (
     ApprovalCheck,
     ApprovalInput,
@@ -271,4 +272,4 @@ def _verdicts(phase: ApprovalPhase, stand: ApprovalCheck) -> dict[str, Condition
 
 
 def _kind_of(one: dict[str, Any]) -> str:
-    return "ValidatingAdmissionPolicyBinding" if "policyName" in one.get("spec", {}) else "ValidatingAdmissionPolicy"
+    return "ValidatingAdmissionPolicyBinding" if "policyName" in spec_of(one) else "ValidatingAdmissionPolicy"

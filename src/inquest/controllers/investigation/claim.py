@@ -18,6 +18,7 @@ from inquest.controllers.journal import Log, Writer
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import find, parse_object
 from inquest.controllers.status import redact_object
+from inquest.core.cluster.objects import spec_of
 from inquest.errors import Conflict, NotFound, Tampered
 from inquest.ports.kinds import INVESTIGATION, LEASE
 
@@ -176,7 +177,7 @@ class Ownership:
         lease = await find(self.ports.status, LEASE, REPLICA_LEASE.format(name=name), self.ports.namespace)
         if lease is None:
             return True
-        spec = lease.get("spec", {})
+        spec = spec_of(lease)
         return spec.get("holderIdentity") != f"{name}/{boot}" or self._unchanged(replica, str(spec.get("renewTime")))
 
     def _unchanged(self, replica: str, renewed: str) -> bool:

@@ -23,6 +23,7 @@ from inquest.controllers.reading import find_object, parse_object, parse_objects
 from inquest.controllers.signal.earlier_cases import ended_case, newest_first, place_in
 from inquest.controllers.signal.opening import ORPHAN_LEASE
 from inquest.controllers.status import publish_status
+from inquest.core.cluster.objects import labels_of, status_of
 from inquest.core.llm.messages import Invocation
 from inquest.core.reporting import archive, audit
 from inquest.core.signals.retention import RetentionLimits, choose_retiring
@@ -189,11 +190,11 @@ class Archive:
 
 def _label(obj: Json) -> str:
     """The Investigation that something belongs to: slots carry its uid, Leases its name."""
-    return str((obj["metadata"].get("labels") or {}).get(INVESTIGATION_LABEL, ""))
+    return str(labels_of(obj).get(INVESTIGATION_LABEL, ""))
 
 
 def _is_unrecorded(obj: Json) -> bool:
-    status = obj.get("status") or {}
+    status = status_of(obj)
     stored = (one for one in status.get("conditions") or () if one["type"] == "Recorded" and one["status"] == "True")
     return status.get("phase") in TERMINAL_PHASES and next(stored, None) is None
 

@@ -33,6 +33,7 @@ from inquest.core.case.case import Case
 from inquest.core.case.journal import dump_fact, load_fact
 from inquest.core.case.steps import AskPolicy, Execute, Observed, RequestApproval, Wait
 from inquest.core.case.transitions import advance_case
+from inquest.core.cluster.objects import metadata_of
 from inquest.core.llm.messages import Invocation
 from inquest.core.signals.classification import classify_signal, surroundings_of
 from inquest.errors import Invalid
@@ -112,7 +113,7 @@ def _parsed(model: Any, found: Json) -> Any:
         return model.from_object(found)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        name = (found.get("metadata") or {}).get("name")
+        name = metadata_of(found).get("name")
         raise Invalid(
             f"catalogue: {found['kind']} {name}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         ) from error

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
 
+from inquest.core.cluster.objects import spec_of
+
 
 class Rank(IntEnum):
     """Severity of what stands behind a key; lower goes first."""
@@ -31,7 +33,7 @@ _RANKS: Final = {
 
 def rank_of(kind: str, body: Mapping[str, Any]) -> Rank:
     """The severity that an object carries; what people or Jobs wait for goes first, the catalogue last."""
-    spec = body.get("spec") or {}
+    spec = spec_of(body)
     if kind == "Signal":
         return _rank(spec)
     if kind == "Investigation":
@@ -76,7 +78,7 @@ class WorkerGroup:
 
 def flow_of(kind: str, own: str, body: Mapping[str, Any], home: str) -> str:
     """The namespace whose share an object takes: its own; in the operator's own, `home`, that of its target."""
-    spec = body.get("spec") or {}
+    spec = spec_of(body)
     about = spec if kind == "Signal" else spec.get("signal") or {}
     return own if own != home else str((about.get("target") or {}).get("namespace") or own)
 

@@ -46,6 +46,7 @@ from inquest.controllers.signal.surroundings import (
 )
 from inquest.controllers.signal.turns import Rates
 from inquest.controllers.status import publish_status, redact_object
+from inquest.core.cluster.objects import status_of
 from inquest.core.diagnosis.health import health_of
 from inquest.core.evidence.evidence import Health
 from inquest.core.reporting import notices
@@ -180,7 +181,7 @@ class SignalController:
 
     async def _unreadable(self, obj: Json, error: ValidationError) -> timedelta | None:
         """A spec that the schema let pass and the model does not: the Signal fails, by a patch of its raw object."""
-        if str((obj.get("status") or {}).get("phase")) in TERMINAL:
+        if str(status_of(obj).get("phase")) in TERMINAL:
             return None
         if not _is_spec_at_fault(obj):
             raise error
@@ -494,7 +495,7 @@ def _is_spec_at_fault(obj: Json) -> bool:
 
 def _told(obj: Json) -> Iterator[str]:
     """Keys of the notices that a Signal remembers."""
-    for notice in (obj.get("status") or {}).get("notices") or ():
+    for notice in status_of(obj).get("notices") or ():
         yield str(notice.get("key"))
 
 

@@ -6,6 +6,7 @@ from inquest.api.investigation import Investigation
 from inquest.api.names import INVESTIGATION_ANNOTATION, REVIEWED_ANNOTATION
 from inquest.api.refs import ObjectRef
 from inquest.api.types import TERMINAL_PHASES, Phase
+from inquest.core.cluster.objects import annotations_of
 from inquest.core.signals.triage_input import EndedCase, OpenCase
 from inquest.errors import Conflict
 from inquest.ports.kubernetes import Json
@@ -51,4 +52,4 @@ def newest_first(found: tuple[Investigation, ...]) -> list[Investigation]:
 
 def place_in(lease: Json) -> str:
     """`namespace/name` of the Investigation that a case Lease is for."""
-    return str((lease["metadata"].get("annotations") or {}).get(INVESTIGATION_ANNOTATION, ""))
+    return str(annotations_of(lease).get(INVESTIGATION_ANNOTATION, ""))

@@ -26,6 +26,7 @@ from inquest.controllers.signal.earlier_cases import place_in
 from inquest.controllers.signal.pinned import pinned_signal
 from inquest.controllers.signal.surroundings import SignalSurroundings
 from inquest.controllers.status import redact_object
+from inquest.core.cluster.objects import metadata_of, spec_of
 from inquest.core.signals.triage import earlier_answer
 from inquest.core.signals.triage_input import TriageDecision
 from inquest.errors import AlreadyExists, Conflict
@@ -67,8 +68,8 @@ class CaseOpening:
         except AlreadyExists:
             created = await self.ports.status.read(INVESTIGATION, name, found.namespace)
             # Whether an Investigation belongs to this very Signal, by its owner reference and by its spec.
-            owners = (created.get("metadata") or {}).get("ownerReferences") or ()
-            ref = (created.get("spec") or {}).get("signalRef") or {}
+            owners = metadata_of(created).get("ownerReferences") or ()
+            ref = spec_of(created).get("signalRef") or {}
             owned = any((owner.get("kind"), owner.get("uid")) == ("Signal", found.uid) for owner in owners)
             is_made_for = owned and (ref.get("name"), ref.get("uid")) == (found.name, found.uid)
             if not is_made_for:

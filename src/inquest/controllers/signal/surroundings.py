@@ -20,7 +20,7 @@ from inquest.controllers.signal.earlier_cases import ended_case, is_case_of, new
 from inquest.controllers.signal.history import chain_rules, known_history
 from inquest.controllers.targets import kinds_of, place_target
 from inquest.core.cluster.context import ResourceContext
-from inquest.core.cluster.objects import UNKNOWN_KIND
+from inquest.core.cluster.objects import UNKNOWN_KIND, labels_of
 from inquest.core.signals.classification import LabelsAround, classify_signal, surroundings_of
 from inquest.core.signals.scope import fingerprint_of_signal, is_out_of_reach
 from inquest.core.signals.triage_input import BUILT_IN_NOISE, TriageInput, TriageRules
@@ -179,7 +179,7 @@ class SignalSurvey:
             return (*near, {}), False
         except InquestError:
             return (*near, {}), True
-        return (*near, dict(found.get("metadata", {}).get("labels") or {})), False
+        return (*near, dict(labels_of(found))), False
 
     async def _namespace_exists(self, name: str) -> bool:
         try:

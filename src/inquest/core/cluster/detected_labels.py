@@ -8,15 +8,8 @@ from typing import Final
 
 from inquest.api.refs import DetectedLabels, TargetRef
 from inquest.api.types import Detection, GitOpsTool, ServiceMesh
-from inquest.core.cluster.objects import spec_of
-from inquest.core.cluster.selectors import (
-    annotations_of,
-    is_scaled_by,
-    labels_of,
-    selector_selects,
-    template_of,
-    value_at,
-)
+from inquest.core.cluster.objects import annotations_of, labels_of, spec_of, template_of, value_at
+from inquest.core.cluster.selectors import is_scaled_by, selector_selects
 from inquest.core.evidence.evidence import Json
 
 Listed = tuple[Json, ...] | None

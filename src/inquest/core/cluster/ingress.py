@@ -9,9 +9,8 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from inquest.core.cluster.objects import name_of, namespace_of, spec_of
+from inquest.core.cluster.objects import annotations_of, labels_of, name_of, namespace_of, spec_of
 from inquest.core.cluster.relations import Step
-from inquest.core.cluster.selectors import annotations_of, labels_of
 from inquest.core.evidence.evidence import Json
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 

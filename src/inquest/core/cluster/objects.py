@@ -1,13 +1,20 @@
-"""Names, conditions and times of any object."""
+"""The parts, names, labels, conditions and times of any object."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.selectors import value_at
 from inquest.core.evidence.evidence import Json
+
+
+def value_at(found: Json, *path: str) -> Mapping[str, Any]:
+    node: Any = found
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node if isinstance(node, Mapping) else {}
 
 
 def metadata_of(found: Json) -> Json:
@@ -23,12 +30,27 @@ def status_of(found: Json) -> Json:
     return value_at(found, "status")
 
 
+def template_of(root: Json) -> Json:
+    """The pod template of a workload; a pod is its own."""
+    if root.get("kind") == "Pod":
+        return root
+    return value_at(root, "spec", "template") or value_at(root, "spec", "jobTemplate", "spec", "template")
+
+
 def name_of(found: Json) -> str:
     return str(metadata_of(found).get("name") or "")
 
 
 def namespace_of(found: Json) -> str:
     return str(metadata_of(found).get("namespace") or "")
+
+
+def labels_of(found: Json | None) -> Mapping[str, str]:
+    return value_at(found or {}, "metadata", "labels")
+
+
+def annotations_of(found: Json | None) -> Mapping[str, str]:
+    return value_at(found or {}, "metadata", "annotations")
 
 
 def same_object(one: TargetRef, other: TargetRef) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from inquest.core.cluster.objects import condition_of, is_true, metadata_of, spec_of, status_of
+from inquest.core.cluster.objects import condition_of, is_true, metadata_of, spec_of, status_of, value_at
 from inquest.core.evidence.evidence import Json
 
 
@@ -78,7 +78,7 @@ def _deletion_word(pod: Json, status: Json, word: str) -> str:
 
 def state_of(status: Json, word: str, *, last: bool = False) -> Json:
     """One of waiting, running, terminated of a container's present or last state, empty when it is another."""
-    return (status.get("lastState" if last else "state") or {}).get(word) or {}
+    return value_at(status, "lastState" if last else "state", word)
 
 
 def had_a_run_before(status: Json) -> bool:

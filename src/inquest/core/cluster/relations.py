@@ -11,8 +11,8 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.hashes import config_map_refs, pod_spec
-from inquest.core.cluster.objects import UNKNOWN_KIND, metadata_of, name_of, namespace_of, spec_of
-from inquest.core.cluster.selectors import labels_of, selector_selects
+from inquest.core.cluster.objects import UNKNOWN_KIND, labels_of, metadata_of, name_of, namespace_of, spec_of
+from inquest.core.cluster.selectors import selector_selects
 from inquest.core.evidence.evidence import Json
 
 Look = Callable[[str, str, str], Json | None]
@@ -117,7 +117,7 @@ def _with_claim(pod: Json, target: TargetRef, look: Look) -> bool:
 
 
 def _with_volume(pod: Json, target: TargetRef, look: Look) -> bool:
-    claim = ((look("PersistentVolume", "", target.name) or {}).get("spec") or {}).get("claimRef") or {}
+    claim = spec_of(look("PersistentVolume", "", target.name)).get("claimRef") or {}
     return namespace_of(pod) == claim.get("namespace") and claim.get("name") in claims_of(pod)
 
 

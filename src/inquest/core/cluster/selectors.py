@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.objects import value_at
 from inquest.core.evidence.evidence import Json
 
 
@@ -13,21 +13,6 @@ def is_scaled_by(autoscaler: Json, ref: TargetRef) -> bool:
     """Whether this autoscaler sets the replicas of this object."""
     scaled = value_at(autoscaler, "spec", "scaleTargetRef")
     return (scaled.get("kind"), scaled.get("name")) == (ref.kind, ref.name)
-
-
-def template_of(root: Json) -> Json:
-    """The pod template of a workload; a pod is its own."""
-    if root.get("kind") == "Pod":
-        return root
-    return value_at(root, "spec", "template") or value_at(root, "spec", "jobTemplate", "spec", "template")
-
-
-def labels_of(found: Json | None) -> Mapping[str, str]:
-    return value_at(found or {}, "metadata", "labels")
-
-
-def annotations_of(found: Json | None) -> Mapping[str, str]:
-    return value_at(found or {}, "metadata", "annotations")
 
 
 def selector_selects(selector: Json, labels: Mapping[str, str]) -> bool:
@@ -54,10 +39,3 @@ def _meets(labels: Mapping[str, str], rule: Json) -> bool:
             return value is None
         case _:
             return False
-
-
-def value_at(found: Json, *path: str) -> Mapping[str, Any]:
-    node: Any = found
-    for key in path:
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node if isinstance(node, Mapping) else {}

@@ -14,11 +14,13 @@ from inquest.core.cluster.objects import (
     event_moment,
     is_recent,
     is_true,
+    labels_of,
     metadata_of,
     namespace_of,
     parse_time,
     spec_of,
     status_of,
+    template_of,
 )
 from inquest.core.cluster.pods import all_statuses, ended_word, state_of, status_word
 from inquest.core.cluster.quantities import parse_quantity
@@ -34,7 +36,7 @@ from inquest.core.cluster.relations import (
     namespace_meant,
     owner_lineage,
 )
-from inquest.core.cluster.selectors import is_scaled_by, labels_of, template_of
+from inquest.core.cluster.selectors import is_scaled_by
 from inquest.core.diagnosis.doubts import find_doubts
 from inquest.core.evidence.evidence import Health, Json, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot

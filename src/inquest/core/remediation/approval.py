@@ -23,7 +23,7 @@ from inquest.api.findings import AlternativeWorkflow, Claim, ClaimVerdict
 from inquest.api.names import approval_name
 from inquest.api.refs import ObjectRef, PinnedTarget
 from inquest.api.types import ApprovalPhase, Decision, Reason, SubReason, VoidReason
-from inquest.core.cluster.objects import metadata_of
+from inquest.core.cluster.objects import metadata_of, value_at
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.policy import Ruling, confidence_level
 from inquest.core.remediation.preview import MAX_PREVIEW
@@ -377,5 +377,5 @@ def decided_at(request: Json) -> datetime | None:
 
 
 def _owns_decision(entry: Json) -> bool:
-    fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+    fields = value_at(entry, "fieldsV1", "f:spec")
     return "f:decision" in fields

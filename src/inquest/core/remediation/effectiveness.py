@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from inquest.api.execution import MAX_ENDS
 from inquest.api.types import EffectivenessReason, Resolution
-from inquest.core.cluster.objects import metadata_of, spec_of, status_of
+from inquest.core.cluster.objects import metadata_of, spec_of, status_of, value_at
 from inquest.core.evidence.evidence import Json
 
 HEALTH_WEIGHT: Final = 0.40
@@ -339,7 +339,7 @@ def _containers(pod: Json) -> Sequence[Mapping[str, Any]]:
 
 
 def _crash_loops(pod: Json) -> bool:
-    waiting = (((one.get("state") or {}).get("waiting") or {}).get("reason") for one in _containers(pod))
+    waiting = (value_at(one, "state", "waiting").get("reason") for one in _containers(pod))
     return "CrashLoopBackOff" in waiting
 
 
@@ -353,7 +353,7 @@ def _ends(pods: Iterable[Json], since: datetime) -> Iterator[tuple[str, Mapping[
     """Runs of containers that ended since then, by the container's name; each stands for a restart."""
     for pod in pods:
         for one in _containers(pod):
-            end = (one.get("lastState") or {}).get("terminated") or {}
+            end = value_at(one, "lastState", "terminated")
             if end.get("finishedAt") and datetime.fromisoformat(end["finishedAt"]) > since:
                 yield str(one.get("name")), end
 

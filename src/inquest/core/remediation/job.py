@@ -27,8 +27,7 @@ from inquest.api.names import (
     target_string,
 )
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import metadata_of
-from inquest.core.cluster.selectors import annotations_of, labels_of
+from inquest.core.cluster.objects import annotations_of, labels_of, metadata_of
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.effectiveness import NOT_KNOWN, HealthBefore
 from inquest.core.remediation.job_result import CONTAINER, job_outcome

@@ -14,8 +14,8 @@ from inquest.api.refs import PinnedTarget, TargetRef
 from inquest.core.cluster.context import OwnerChain, ResourceContext
 from inquest.core.cluster.detected_labels import RootSurroundings, detected_labels, malformed_root, quota_details
 from inquest.core.cluster.hashes import config_map_refs, drift_hash, spec_hash
-from inquest.core.cluster.objects import metadata_of
-from inquest.core.cluster.selectors import is_scaled_by, labels_of
+from inquest.core.cluster.objects import labels_of, metadata_of
+from inquest.core.cluster.selectors import is_scaled_by
 from inquest.core.evidence.evidence import Gap, Json
 from inquest.errors import AmbiguousKind, Forbidden, InquestError, NotFound, Retryable, Unavailable, UnknownKind
 from inquest.ports.clock import Clock

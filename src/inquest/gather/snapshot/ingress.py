@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from inquest.core.cluster.ingress import CARRIER, carrier_names, class_of, complained_words, holds_word, settings_named
-from inquest.core.cluster.objects import name_of, namespace_of, spec_of
+from inquest.core.cluster.objects import annotations_of, name_of, namespace_of, spec_of
 from inquest.core.cluster.relations import backends_of, controller_of
-from inquest.core.cluster.selectors import annotations_of
 from inquest.core.evidence.evidence import Json, involved_object
 from inquest.errors import Forbidden
 from inquest.gather.snapshot import logs

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.core.cluster.ingress import CARRIER
-from inquest.core.cluster.objects import name_of, namespace_of, spec_of, status_of
+from inquest.core.cluster.objects import labels_of, name_of, namespace_of, spec_of, status_of
 from inquest.core.cluster.pods import all_statuses, had_a_run_before, state_of
 from inquest.core.cluster.relations import controller_of, is_selected
-from inquest.core.cluster.selectors import labels_of
 from inquest.core.diagnosis.health import NEIGHBOUR, WITNESS
 from inquest.core.evidence.evidence import Json
 from inquest.gather.snapshot.entries import SnapshotEntry

@@ -7,7 +7,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from inquest.core.cluster.objects import condition_of, name_of, namespace_of, spec_of, status_of
+from inquest.core.cluster.objects import (
+    annotations_of,
+    condition_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+)
 from inquest.core.cluster.relations import (
     SERVICE_NAME,
     Step,
@@ -17,7 +25,6 @@ from inquest.core.cluster.relations import (
     controller_of,
     is_bound_to,
 )
-from inquest.core.cluster.selectors import annotations_of, labels_of
 from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json, involved_object
 from inquest.errors import Forbidden
@@ -133,9 +140,7 @@ async def beyond_parts(reader: SnapshotReader, state: ClusterState, steps: Seque
     if not calls_stall(state):
         return ()
     services = [(step, state.look("Service", *step)) for step in outside(state, steps)]
-    known = [
-        (*step, selector) for step, each in services if (selector := ((each or {}).get("spec") or {}).get("selector"))
-    ]
+    known = [(*step, selector) for step, each in services if (selector := spec_of(each).get("selector"))]
     spaces = dict.fromkeys(place for place, _, _ in known)
     found = await asyncio.gather(
         *(_behind(reader, *each) for each in known), *(_around(reader, place) for place in spaces)

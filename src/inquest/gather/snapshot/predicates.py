@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from inquest.core.cluster.detected_labels import injected_into, selectors_added
-from inquest.core.cluster.objects import condition_of, metadata_of, name_of, namespace_of, spec_of, status_of
+from inquest.core.cluster.objects import condition_of, labels_of, metadata_of, name_of, namespace_of, spec_of, status_of
 from inquest.core.cluster.relations import (
     SERVICE_NAME,
     backends_of,
@@ -17,7 +17,7 @@ from inquest.core.cluster.relations import (
     routes_to,
     selector_takes,
 )
-from inquest.core.cluster.selectors import is_scaled_by, labels_of, selector_selects
+from inquest.core.cluster.selectors import is_scaled_by, selector_selects
 from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json
 from inquest.errors import Retryable

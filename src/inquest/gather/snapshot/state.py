@@ -13,7 +13,16 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import OwnerChain
-from inquest.core.cluster.objects import condition_of, metadata_of, name_of, namespace_of, spec_of, status_of
+from inquest.core.cluster.objects import (
+    condition_of,
+    labels_of,
+    metadata_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    template_of,
+)
 from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import (
     Step,
@@ -24,7 +33,6 @@ from inquest.core.cluster.relations import (
     namespace_meant,
     owner_lineage,
 )
-from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json
 from inquest.gather.snapshot.entries import Answer, SnapshotEntry, items_of
@@ -173,7 +181,7 @@ class ClusterState:
             for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
                 yield from _messages([state_of(container, word) for word in ("waiting", "terminated")])
         for link in self.chain.objects:
-            yield from _messages(((link or {}).get("status") or {}).get("conditions") or ())
+            yield from _messages(status_of(link or {}).get("conditions") or ())
 
     # --- questions of the table
 

@@ -6,10 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from inquest.core.cluster.context import OwnerChain
-from inquest.core.cluster.objects import metadata_of, name_of, namespace_of, spec_of, status_of
+from inquest.core.cluster.objects import (
+    annotations_of,
+    labels_of,
+    metadata_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    template_of,
+)
 from inquest.core.cluster.pods import all_statuses, status_word
 from inquest.core.cluster.relations import Look, controller_of, has_pods, is_pod_of
-from inquest.core.cluster.selectors import annotations_of, labels_of, selector_selects, template_of
+from inquest.core.cluster.selectors import selector_selects
 from inquest.core.evidence.evidence import EvidenceStatus, Gap, Json
 from inquest.core.evidence.rendering import diff_revisions, render_listing
 from inquest.gather.snapshot.context import ReadError

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from inquest.computing import compute
-from inquest.core.cluster.objects import metadata_of, spec_of, status_of
+from inquest.core.cluster.objects import metadata_of, spec_of, status_of, value_at
 from inquest.core.cluster.pods import all_statuses, had_a_run_before
 from inquest.core.text import compile_re2
 from inquest.errors import InquestError, Invalid, NotFound
@@ -374,5 +374,5 @@ async def kubectl_memory_requests(context: ToolContext, given: args.InNamespace)
 
 def _request_row(pod: Mapping[str, Any]) -> list[str]:
     metadata, containers = metadata_of(pod), spec_of(pod).get("containers") or ()
-    requests = [((one.get("resources") or {}).get("requests") or {}).get("memory") for one in containers]
+    requests = [value_at(one, "resources", "requests").get("memory") for one in containers]
     return [str(metadata.get("namespace")), str(metadata.get("name")), sum_mebibytes(filter(None, requests))]

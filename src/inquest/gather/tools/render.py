@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from inquest.core.cluster.objects import metadata_of, parse_time, spec_of, status_of
+from inquest.core.cluster.objects import labels_of, metadata_of, parse_time, spec_of, status_of
 from inquest.core.cluster.pods import all_statuses, state_of, status_word
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.relations import controller_of
@@ -209,7 +209,7 @@ def _workload_lines(found: Json) -> Iterator[str]:
     yield f"Spec: {as_json(spec)}"
     yield f"Status: {as_json(status)}"
     template = found["spec"]["template"]
-    yield f"Pod Template: labels {as_json((template.get('metadata') or {}).get('labels') or {})}"
+    yield f"Pod Template: labels {as_json(labels_of(template))}"
     yield from _containers("Init Containers", template["spec"].get("initContainers"), ())
     yield from _containers("Containers", template["spec"].get("containers"), ())
     yield from _scheduling_lines(template["spec"])

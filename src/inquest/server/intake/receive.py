@@ -21,6 +21,7 @@ from inquest.api.types import TERMINAL_PHASES, SignalPhase
 from inquest.controllers.ports import ControllerPorts
 from inquest.controllers.reading import find, parse_objects
 from inquest.controllers.status import publish_status, redact_object
+from inquest.core.cluster.objects import status_of
 from inquest.core.redaction.redacted import Redacted
 from inquest.core.signals.alertmanager import MOST_WORDS, RepeatedNotice, is_open, seen_again, sighted_again
 from inquest.core.signals.events import ONE_SIGNAL, onset_again
@@ -164,7 +165,7 @@ class IntakeHandler:
         for namespace in dict.fromkeys((found.namespace, found.spec.target.namespace or found.namespace)):
             obj = await find(self._ports.status, INVESTIGATION, ref.name, namespace)
             if obj and ref.uid in (None, obj["metadata"]["uid"]):
-                return str((obj.get("status") or {}).get("phase")) in TERMINAL_PHASES
+                return str(status_of(obj).get("phase")) in TERMINAL_PHASES
         return True
 
     # --- over ---------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from async_lru import alru_cache
 
 from inquest.api.refs import TargetRef
 from inquest.controllers.ports import ControllerPorts
+from inquest.core.cluster.objects import labels_of
 from inquest.core.signals.events import ONE_SIGNAL, read_event, waits_until
 from inquest.core.signals.payload import DroppedEvent, Firing, IntakeContext
 from inquest.core.signals.scope import is_managed
@@ -292,4 +293,4 @@ class EventWatch:
             found = await self._ports.cluster.get(NAMESPACE, name)
         except NotFound:
             return {}
-        return dict(found["metadata"].get("labels") or {})
+        return dict(labels_of(found))

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import parse_time
+from inquest.core.cluster.objects import parse_time, value_at
 from inquest.core.cluster.pods import state_of
 from inquest.core.diagnosis.health import concerned_pods
 from inquest.core.evidence.evidence import Json, ObservedObject
@@ -73,7 +73,7 @@ class Container:
         return self._resource("requests", resource)
 
     def _resource(self, word: str, resource: str) -> str:
-        return str(((self.spec.get("resources") or {}).get(word) or {}).get(resource) or "")
+        return str(value_at(self.spec, "resources", word).get(resource) or "")
 
 
 def every_container(snapshot: Snapshot) -> Iterator[Container]:

@@ -15,8 +15,9 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import class_of, is_carrier, settings_named
+from inquest.core.cluster.objects import value_at
 from inquest.core.cluster.relations import backends_of, controller_of, routes_to
-from inquest.core.cluster.selectors import selector_selects, value_at
+from inquest.core.cluster.selectors import selector_selects
 from inquest.core.diagnosis.detectors.workloads import Key, listed, pod_spec_of, template_labels
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot

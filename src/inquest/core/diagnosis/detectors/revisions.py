@@ -10,8 +10,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import spec_of
-from inquest.core.cluster.selectors import annotations_of, labels_of, template_of
+from inquest.core.cluster.objects import annotations_of, labels_of, spec_of, template_of
 from inquest.core.diagnosis.detectors.workloads import age_seconds, is_controlled, live_pods
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot

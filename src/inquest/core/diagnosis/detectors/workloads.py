@@ -11,10 +11,9 @@ from weakref import ReferenceType, ref
 from pydantic import ValidationError
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import is_true, parse_time
+from inquest.core.cluster.objects import is_true, labels_of, parse_time, spec_of, template_of
 from inquest.core.cluster.pods import state_of
 from inquest.core.cluster.relations import claims_of, controller_of, is_selected
-from inquest.core.cluster.selectors import labels_of, template_of
 from inquest.core.diagnosis.health import concerned_pods
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
@@ -213,7 +212,7 @@ def container_troubles(pod: ObservedObject) -> Iterator[Json]:
 
 def pod_spec_of(found: ObservedObject) -> Json:
     """The pod spec of a workload, or of a pod."""
-    return template_of(found.object).get("spec") or {}
+    return spec_of(template_of(found.object))
 
 
 def template_labels(workload: ObservedObject) -> dict[str, str]:

@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.objects import metadata_of
 from inquest.core.cluster.selectors import selector_selects
 from inquest.core.diagnosis.detectors.containers import containers_of
 from inquest.core.diagnosis.detectors.workloads import is_ready, selected_pods, workload_of
@@ -145,7 +146,7 @@ def _selected(snapshot: Snapshot, service: ObservedObject) -> TargetRef | None:
     """The workload whose pods the Service would select, though it has none."""
     selector = service.spec.get("selector") or {}
     for found in snapshot.of_kind(*_WORKLOADS):
-        template = (found.spec.get("template") or {}).get("metadata") or {}
+        template = metadata_of(found.spec.get("template") or {})
         same = found.namespace == service.namespace
         if selector and same and selector_selects({"matchLabels": selector}, template.get("labels") or {}):
             return found.ref

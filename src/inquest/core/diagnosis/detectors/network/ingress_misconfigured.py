@@ -14,7 +14,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import carrier_logs
-from inquest.core.cluster.objects import condition_of
+from inquest.core.cluster.objects import condition_of, value_at
 from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cite_event, cited, limited, named_quote, quoted
 from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
@@ -222,7 +222,7 @@ def _places(ingress: ObservedObject) -> Iterator[tuple[tuple[str, str, bool], tu
     """Host, path and whether it is an exact one → Service and field of the path."""
     for number, rule in enumerate(listed(ingress.spec, "rules")):
         for place, path in enumerate(listed(rule.get("http") or {}, "paths")):
-            service = str(((path.get("backend") or {}).get("service") or {}).get("name") or "")
+            service = str(value_at(path, "backend", "service").get("name") or "")
             field = f"spec.rules[{number}].http.paths[{place}].path"
             is_exact = path.get("pathType") == "Exact"
             yield (str(rule.get("host") or "*"), str(path.get("path") or "/"), is_exact), (service, field)

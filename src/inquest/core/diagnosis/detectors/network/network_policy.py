@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.objects import value_at
 from inquest.core.cluster.relations import backends_of
 from inquest.core.diagnosis.detectors.citations import cite, cite_line, limited, named_quote, quoted
 from inquest.core.diagnosis.detectors.findings import one_per_field
@@ -259,7 +260,7 @@ def _port_text(port: Json) -> str:
 def _peer_text(peer: Json) -> str:
     if "ipBlock" in peer:
         return str((peer.get("ipBlock") or {}).get("cidr"))
-    parts = [(word, (peer.get(word) or {}).get("matchLabels") or {}) for word in ("namespaceSelector", "podSelector")]
+    parts = [(word, value_at(peer, word, "matchLabels")) for word in ("namespaceSelector", "podSelector")]
     return " ".join(
         f"{word}:" + ",".join(f"{key}={value}" for key, value in labels.items()) for word, labels in parts if labels
     )
@@ -269,8 +270,8 @@ def _is_near_peer(snapshot: Snapshot, policy: ObservedObject, call: Call, rule: 
     """A slip in a label, or a rule that takes nobody who is there."""
     labels = dict(call.peer.labels or {})
     for named in listed(rule, peers_word(call.direction)):
-        wanted = (named.get("podSelector") or {}).get("matchLabels") or {}
-        spaces = (named.get("namespaceSelector") or {}).get("matchLabels") or {}
+        wanted = value_at(named, "podSelector", "matchLabels")
+        spaces = value_at(named, "namespaceSelector", "matchLabels")
         place = {NAMESPACE_LABEL: call.peer.namespace}
         if any(_slipped(str(value), labels.get(key)) for key, value in wanted.items()):
             return True

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.objects import metadata_of, value_at
 from inquest.core.cluster.relations import backends_of
 from inquest.core.diagnosis.detectors.containers import template_field
 from inquest.core.diagnosis.detectors.workloads import (
@@ -144,7 +145,7 @@ def _environment(snapshot: Snapshot, workload: ObservedObject) -> Iterator[Named
 def _from_key(
     snapshot: Snapshot, workload: ObservedObject, entry: Json
 ) -> Iterator[tuple[str, str, ObservedObject, str]]:
-    source = (entry.get("valueFrom") or {}).get("configMapKeyRef") or {}
+    source = value_at(entry, "valueFrom", "configMapKeyRef")
     found = snapshot.at("ConfigMap", workload.namespace, source.get("name", ""))
     value = found.data.get(source.get("key", "")) if found else None
     if found and isinstance(value, str):
@@ -476,7 +477,7 @@ def _held(found: ObservedObject) -> Iterator[Key]:
         if claim:
             yield "PersistentVolumeClaim", found.namespace, str(claim)
     for template in listed(found.spec, "volumeClaimTemplates"):
-        prefix = f"{(template.get('metadata') or {}).get('name')}-{found.name}"
+        prefix = f"{metadata_of(template).get('name')}-{found.name}"
         for ordinal in range(min(max(wanted_replicas(found), 1), 20)):
             yield "PersistentVolumeClaim", found.namespace, f"{prefix}-{ordinal}"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.objects import value_at
 from inquest.core.diagnosis.detectors.citations import cited, limited
 from inquest.core.diagnosis.detectors.containers import Container, container_field, pod_field
 from inquest.core.diagnosis.detectors.workloads import workload_of
@@ -122,7 +123,7 @@ def taken_from(container: Container) -> dict[str, frozenset[str]]:
     """ConfigMaps whose values this container takes, and which keys; no keys stand for all of them."""
     found: dict[str, frozenset[str]] = {}
     for entry in container.spec.get("env") or ():
-        source = (entry.get("valueFrom") or {}).get("configMapKeyRef") or {}
+        source = value_at(entry, "valueFrom", "configMapKeyRef")
         if source.get("name"):
             name = str(source["name"])
             found[name] = found.get(name, frozenset()) | {str(source.get("key"))}
@@ -246,7 +247,7 @@ def file_source(container: Container, path: str) -> FileSource | None:
 
 def size_asked(claim: ObservedObject) -> str:
     """The storage that a claim asks for."""
-    wanted = (claim.spec.get("resources") or {}).get("requests") or {}
+    wanted = value_at(claim.spec, "resources", "requests")
     return str(wanted.get("storage") or "")
 
 

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from inquest.core.cluster.objects import condition_of, parse_time
+from inquest.core.cluster.objects import condition_of, parse_time, template_of, value_at
 from inquest.core.cluster.pods import status_word
-from inquest.core.cluster.selectors import template_of
 from inquest.core.diagnosis.detectors.citations import cite, limited, quoted
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.revisions import changes, pods_of_set, revisions, roll_back, way_back
@@ -110,7 +109,7 @@ def _no_room(snapshot: Snapshot, deployment: ObservedObject) -> Finding | None:
     same = pod_spec_of(newest).get("affinity") == pod_spec_of(before).get("affinity")
     if not refused or not same or not any(is_ready(each) for each in pods_of_set(snapshot, before)):
         return None
-    rolling = (deployment.spec.get("strategy") or {}).get("rollingUpdate") or {}
+    rolling = value_at(deployment.spec, "strategy", "rollingUpdate")
     value = rolling.get("maxUnavailable", "25%")
     pod = refused[0]
     quotes = (*cite(snapshot, deployment, quoted("maxUnavailable", value)), *cite(snapshot, pod, '"Unschedulable"'))

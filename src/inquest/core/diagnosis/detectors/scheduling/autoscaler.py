@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from inquest.core.cluster.objects import condition_of
+from inquest.core.cluster.objects import condition_of, value_at
 from inquest.core.diagnosis.detectors.citations import cite, cite_event, limited, quoted
 from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
@@ -180,7 +180,7 @@ def _silent(snapshot: Snapshot, scaler: ObservedObject, resource: str) -> str:
     ref = ref_to(str(target.get("kind")), str(target.get("name")), scaler.namespace)
     found = snapshot.find(ref) if ref else None
     for _, container in container_specs(found) if found else ():
-        if not ((container.get("resources") or {}).get("requests") or {}).get(resource):
+        if not value_at(container, "resources", "requests").get(resource):
             return str(container.get("name"))
     return ""
 
@@ -209,7 +209,7 @@ def _no_metrics(snapshot: Snapshot, scaler: ObservedObject) -> AutoscalerFault |
 
 def _metric_names(scaler: ObservedObject) -> str:
     kinds = ("external", "object", "pods")
-    metrics = [(each.get(kind) or {}).get("metric") or {} for each in listed(scaler.spec, "metrics") for kind in kinds]
+    metrics = [value_at(each, kind, "metric") for each in listed(scaler.spec, "metrics") for kind in kinds]
     return ",".join(str(each.get("name")) for each in metrics if each.get("name"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from inquest.core.cluster.objects import value_at
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.diagnosis.detectors.workloads import listed, live_pods, node_of
 from inquest.core.evidence.evidence import Json, ObservedObject
@@ -70,7 +71,7 @@ def meets_affinity(pod: ObservedObject, node: ObservedObject) -> bool:
 
 def affinity_terms(pod: ObservedObject) -> tuple[Json, ...]:
     """The required node selector terms."""
-    affinity = (pod.spec.get("affinity") or {}).get("nodeAffinity") or {}
+    affinity = value_at(pod.spec, "affinity", "nodeAffinity")
     return listed(affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}, "nodeSelectorTerms")
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition_of
+from inquest.core.cluster.objects import condition_of, value_at
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cite_event, cited, limited, quoted
@@ -184,7 +184,7 @@ def _unsaid(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     group, _, name = resource.partition(".") if "." in resource else ("requests", "", resource)
     found = snapshot.find(ref)
     containers = listed(pod_spec_of(found), "containers") if found else ()
-    silent = [each for each in containers if not ((each.get("resources") or {}).get(group) or {}).get(name)]
+    silent = [each for each in containers if not value_at(each, "resources", group).get(name)]
     container = str((silent or [{}])[0].get("name", ""))
     field = pod_field(ref, f"containers[name={container}].resources.{group}.{name}" if container else "containers")
     return Finding(
@@ -394,7 +394,7 @@ def _asked(workload: ObservedObject, resource: str) -> float:
     level, _, name = resource.partition(".")
     level, name = (level, name) if level in _LEVELS else ("requests", resource)
     containers = listed(pod_spec_of(workload), "containers")
-    return sum(parse_quantity(((each.get("resources") or {}).get(level) or {}).get(name)) or 0.0 for each in containers)
+    return sum(parse_quantity(value_at(each, "resources", level).get(name)) or 0.0 for each in containers)
 
 
 def _reckoned_finding(snapshot: Snapshot, quota: ObservedObject, resource: str, workload: ObservedObject) -> Finding:

@@ -16,7 +16,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import selectors_added
-from inquest.core.cluster.objects import condition_of, parse_time
+from inquest.core.cluster.objects import condition_of, parse_time, value_at
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cited, limited, quoted
 from inquest.core.diagnosis.detectors.containers import pod_field
@@ -519,7 +519,7 @@ def _largest(pod: ObservedObject, resource: str) -> tuple[str, str]:
 
 
 def _request(spec: Json, resource: str) -> object:
-    return ((spec.get("resources") or {}).get("requests") or {}).get(resource) or ""
+    return value_at(spec, "resources", "requests").get(resource) or ""
 
 
 def _requests(pod: ObservedObject, container: str) -> dict[str, str]:
@@ -579,7 +579,7 @@ def _volumes(snapshot: Snapshot, pod: ObservedObject) -> list[ObservedObject]:
 
 def _homes(snapshot: Snapshot, volume: ObservedObject) -> list[ObservedObject] | None:
     """The nodes of a volume's node affinity, None where it has none."""
-    required = (volume.spec.get("nodeAffinity") or {}).get("required") or {}
+    required = value_at(volume.spec, "nodeAffinity", "required")
     terms = listed(required, "nodeSelectorTerms")
     nodes = snapshot.of_kind("Node")
     return [each for each in nodes if any(term_takes(term, each) for term in terms)] if terms else None

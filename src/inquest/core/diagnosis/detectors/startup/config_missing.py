@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.objects import value_at
 from inquest.core.diagnosis.detectors.citations import cited, limited
 from inquest.core.diagnosis.detectors.containers import (
     Container,
@@ -194,7 +195,7 @@ def _reference(owner: TargetRef, pod: ObservedObject, missing: MissingReference)
 def _in_env(owner: TargetRef, container: Container, missing: MissingReference) -> str:
     source = "configMapKeyRef" if missing.kind == "ConfigMap" else "secretKeyRef"
     for entry in container.spec.get("env") or ():
-        taken = (entry.get("valueFrom") or {}).get(source) or {}
+        taken = value_at(entry, "valueFrom", source)
         if taken.get("name") == missing.name and missing.key in ("", taken.get("key")):
             word = "key" if missing.key else "name"
             return container_field(owner, container, f"env[name={entry.get('name')}].valueFrom.{source}.{word}")

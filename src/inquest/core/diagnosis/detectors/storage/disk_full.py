@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from inquest.api.refs import TargetRef
-from inquest.core.cluster.objects import condition_of, event_moment, parse_time
+from inquest.core.cluster.objects import condition_of, event_moment, parse_time, value_at
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, limited, quoted
 from inquest.core.diagnosis.detectors.containers import pod_field, template_field
@@ -122,7 +122,7 @@ def _place(
     claims = snapshot.of_kind("PersistentVolumeClaim")
     claim = next((each for each in claims if (each.name, each.namespace) == (name, pod.namespace)), None)
     if claim is not None:
-        asked = ((claim.spec.get("resources") or {}).get("requests") or {}).get("storage")
+        asked = value_at(claim.spec, "resources", "requests").get("storage")
         return claim.ref, "spec.resources.requests.storage", str(asked or ""), claim
     if "emptyDir" in volume:
         size = str((volume.get("emptyDir") or {}).get("sizeLimit") or "")
@@ -131,7 +131,7 @@ def _place(
         return owner, pod_field(owner, f"volumes[name={volume.get('name')}]"), name, pod
     field = template_field(owner, "containers", container, "resources.limits.ephemeral-storage")
     own = _container(pod, container)
-    ephemeral_limit = str(((own.get("resources") or {}).get("limits") or {}).get("ephemeral-storage") or "")
+    ephemeral_limit = str(value_at(own, "resources", "limits").get("ephemeral-storage") or "")
     return owner, field, ephemeral_limit, pod
 
 
@@ -146,7 +146,7 @@ def _not_grown(snapshot: Snapshot) -> Iterator[Finding]:
     """More was asked for, and who should give it says why not."""
     for claim in snapshot.of_kind("PersistentVolumeClaim"):
         event = next(iter(events_on(snapshot, claim, *_RESIZE_FAILED)), None)
-        asked = str(((claim.spec.get("resources") or {}).get("requests") or {}).get("storage") or "")
+        asked = str(value_at(claim.spec, "resources", "requests").get("storage") or "")
         has = str((claim.status.get("capacity") or {}).get("storage") or "")
         if event is not None and (parse_quantity(has) or 0) < (parse_quantity(asked) or 0):
             yield _growth(snapshot, claim, event, asked, has)
@@ -259,6 +259,6 @@ def _node_lacked(owner: TargetRef, pod: ObservedObject, said: str) -> tuple[str,
     containers = listed(pod.spec, "containers")
     name = match["container"] or str(next(iter(containers), {}).get("name", ""))
     own = _container(pod, name)
-    asked = str(((own.get("resources") or {}).get("requests") or {}).get(match["resource"]) or "")
+    asked = str(value_at(own, "resources", "requests").get(match["resource"]) or "")
     field = template_field(owner, "containers", name, f"resources.requests.{match['resource']}")
     return field, asked, {"container": name, "cause": "nodePressure", "resource": match["resource"]}, 0.65

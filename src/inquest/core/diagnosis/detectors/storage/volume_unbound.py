@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.objects import value_at
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.relations import claims_of
 from inquest.core.cluster.selectors import selector_selects
@@ -227,7 +228,7 @@ def _differences(claim: ObservedObject, volume: ObservedObject) -> list[tuple[st
     """Field of the claim, its value, the volume's, and the cause's name, for each field that parts them."""
     wanted, has = claim.spec, volume.spec
     found: list[tuple[str, str, str, str]] = []
-    asked = ((wanted.get("resources") or {}).get("requests") or {}).get("storage")
+    asked = value_at(wanted, "resources", "requests").get("storage")
     room = (has.get("capacity") or {}).get("storage")
     if (parse_quantity(asked) or 0.0) > (parse_quantity(room) or 0.0):
         found.append(("spec.resources.requests.storage", str(asked), str(room), "capacity"))
@@ -375,7 +376,7 @@ _SAID: Final = (
 def _value_at(claim: ObservedObject, field: str) -> str:
     spec = claim.spec
     if field.endswith("storage"):
-        return str(((spec.get("resources") or {}).get("requests") or {}).get("storage") or "")
+        return str(value_at(spec, "resources", "requests").get("storage") or "")
     value = spec.get(field.rpartition(".")[2]) or ""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
