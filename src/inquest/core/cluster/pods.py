@@ -61,7 +61,7 @@ def _container_word(status: Json, word: str) -> str:
             word = str(waiting["reason"])
         elif ended:
             word = ended_word(ended)
-        elif container.get("ready") and "running" in (container.get("state") or {}):
+        elif container.get("ready") and is_running(container):
             running = True
     if word == "Completed" and running:
         return "Running" if is_true(status, "Ready") else "NotReady"
@@ -79,6 +79,11 @@ def _deletion_word(pod: Json, status: Json, word: str) -> str:
 def state_of(status: Json, word: str, *, last: bool = False) -> Json:
     """One of waiting, running, terminated of a container's present or last state, empty when it is another."""
     return value_at(status, "lastState" if last else "state", word)
+
+
+def is_running(status: Json) -> bool:
+    """Whether a container runs; its state may say nothing more of that."""
+    return "running" in (status.get("state") or {})
 
 
 def had_a_run_before(status: Json) -> bool:

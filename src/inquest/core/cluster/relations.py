@@ -11,7 +11,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.hashes import config_map_refs, pod_spec
-from inquest.core.cluster.objects import UNKNOWN_KIND, labels_of, metadata_of, name_of, namespace_of, spec_of
+from inquest.core.cluster.objects import UNKNOWN_KIND, labels_of, metadata_of, name_of, namespace_of, spec_of, value_at
 from inquest.core.cluster.selectors import selector_selects
 from inquest.core.evidence.evidence import Json
 
@@ -204,10 +204,20 @@ def routes_to(route: Json) -> tuple[Step, ...]:
 def claims_of(pod: Json) -> tuple[str, ...]:
     """Names of the claims that a pod mounts; an ephemeral one is named by pod and volume."""
     volumes = spec_of(pod).get("volumes") or ()
-    mounts = (each.get("persistentVolumeClaim") for each in volumes)
-    named = (str(mount.get("claimName")) for mount in mounts if mount)
+    named = filter(None, map(claim_name, volumes))
     own = (f"{name_of(pod)}-{each.get('name')}" for each in volumes if each.get("ephemeral") is not None)
     return (*named, *own)
+
+
+def claim_name(volume: Json) -> str:
+    """The claim that a volume names, empty where it is another kind of volume."""
+    return str(value_at(volume, "persistentVolumeClaim").get("claimName") or "")
+
+
+def volume_sources(volume: Json) -> Iterator[Json]:
+    """What a volume takes its files from: its own source, and those of a projected one."""
+    yield volume
+    yield from value_at(volume, "projected").get("sources") or ()
 
 
 def config_maps_of(found: Json) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inquest.core.cluster.objects import condition_of, parse_time
-from inquest.core.cluster.pods import all_statuses, ended_word, state_of
+from inquest.core.cluster.pods import all_statuses, ended_word, is_running, state_of
 from inquest.core.diagnosis.doubts import complaint_in, tells_of_errors
 from inquest.core.diagnosis.health import concerned_pods
 from inquest.core.evidence.evidence import Json, ObservedObject
@@ -69,8 +69,7 @@ def _shown(pod: ObservedObject, status: Json) -> tuple[int, str] | None:
     since = _since("since", ready.get("lastTransitionTime") if ready.get("status") == "False" else None)
     if waiting and waiting not in _ON_ITS_WAY:
         return HELD, f"waits with {waiting}{since}"
-    is_running = "running" in (status.get("state") or {})
-    return (UNREADY, f"runs and is not ready{since}") if is_running and not status.get("ready") else None
+    return (UNREADY, f"runs and is not ready{since}") if is_running(status) and not status.get("ready") else None
 
 
 def _since(word: str, text: Any) -> str:

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from inquest.api.execution import MAX_ENDS
 from inquest.api.types import EffectivenessReason, Resolution
-from inquest.core.cluster.objects import metadata_of, spec_of, status_of, value_at
+from inquest.core.cluster.objects import is_true, metadata_of, spec_of, status_of
+from inquest.core.cluster.pods import state_of
 from inquest.core.evidence.evidence import Json
 
 HEALTH_WEIGHT: Final = 0.40
@@ -301,7 +302,7 @@ def health_score(
     if target is None:
         return 0.0
     living, wanted = [pod for pod in pods if _lives(pod)], desired(kind, target)
-    ready = sum(1 for pod in living if _is_ready(pod))
+    ready = sum(1 for pod in living if is_true(status_of(pod), "Ready"))
     situations = (
         (wanted == 0, 0.0),
         (any(_crash_loops(pod) for pod in living), 0.0),
@@ -329,17 +330,12 @@ def _lives(pod: Json) -> bool:
     return not ended and not metadata_of(pod).get("deletionTimestamp")
 
 
-def _is_ready(pod: Json) -> bool:
-    conditions = status_of(pod).get("conditions") or ()
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
-
-
 def _containers(pod: Json) -> Sequence[Mapping[str, Any]]:
     return status_of(pod).get("containerStatuses") or ()
 
 
 def _crash_loops(pod: Json) -> bool:
-    waiting = (value_at(one, "state", "waiting").get("reason") for one in _containers(pod))
+    waiting = (state_of(one, "waiting").get("reason") for one in _containers(pod))
     return "CrashLoopBackOff" in waiting
 
 
@@ -353,7 +349,7 @@ def _ends(pods: Iterable[Json], since: datetime) -> Iterator[tuple[str, Mapping[
     """Runs of containers that ended since then, by the container's name; each stands for a restart."""
     for pod in pods:
         for one in _containers(pod):
-            end = value_at(one, "lastState", "terminated")
+            end = state_of(one, "terminated", last=True)
             if end.get("finishedAt") and datetime.fromisoformat(end["finishedAt"]) > since:
                 yield str(one.get("name")), end
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from inquest.core.cluster.ingress import CARRIER
 from inquest.core.cluster.objects import labels_of, name_of, namespace_of, spec_of, status_of
-from inquest.core.cluster.pods import all_statuses, had_a_run_before, state_of
+from inquest.core.cluster.pods import all_statuses, had_a_run_before, is_running, state_of
 from inquest.core.cluster.relations import controller_of, is_selected
 from inquest.core.diagnosis.health import NEIGHBOUR, WITNESS
 from inquest.core.evidence.evidence import Json
@@ -146,12 +146,12 @@ def _containers(pods: Iterable[Json], wanted: Callable[[Json], bool]) -> Iterato
 def has_failed(status: Json) -> bool:
     """It did not end well, runs unready, or was restarted; one that never started has no log."""
     ended = state_of(status, "terminated").get("exitCode")
-    runs_unready = "running" in (status.get("state") or {}) and not status.get("ready")
+    runs_unready = is_running(status) and not status.get("ready")
     return bool(ended or runs_unready or state_of(status, "terminated", last=True))
 
 
 def runs_well(status: Json) -> bool:
-    return "running" in (status.get("state") or {}) and not has_failed(status)
+    return is_running(status) and not has_failed(status)
 
 
 def has_ended_well(status: Json) -> bool:

@@ -7,7 +7,15 @@ from collections.abc import Callable
 from typing import Final
 
 from inquest.core.cluster.detected_labels import injected_into, selectors_added
-from inquest.core.cluster.objects import condition_of, labels_of, metadata_of, name_of, namespace_of, spec_of, status_of
+from inquest.core.cluster.objects import (
+    is_true,
+    labels_of,
+    metadata_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+)
 from inquest.core.cluster.relations import (
     SERVICE_NAME,
     backends_of,
@@ -143,7 +151,7 @@ def free_or_ours(found: Json, state: ClusterState) -> bool:
 
 
 def unavailable(found: Json, state: ClusterState) -> bool:
-    return condition_of(status_of(found), "Available").get("status") != "True"
+    return not is_true(status_of(found), "Available")
 
 
 When = Callable[[ClusterState], bool]

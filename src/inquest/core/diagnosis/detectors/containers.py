@@ -9,7 +9,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import parse_time, value_at
-from inquest.core.cluster.pods import state_of
+from inquest.core.cluster.pods import is_running, state_of
 from inquest.core.diagnosis.health import concerned_pods
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
@@ -54,7 +54,7 @@ class Container:
 
     @property
     def is_running(self) -> bool:
-        return "running" in (self.status.get("state") or {})
+        return is_running(self.status)
 
     @property
     def is_sidecar(self) -> bool:

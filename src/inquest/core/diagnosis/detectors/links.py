@@ -16,7 +16,7 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.ingress import class_of, is_carrier, settings_named
 from inquest.core.cluster.objects import value_at
-from inquest.core.cluster.relations import backends_of, controller_of, routes_to
+from inquest.core.cluster.relations import backends_of, controller_of, routes_to, volume_sources
 from inquest.core.cluster.selectors import selector_selects
 from inquest.core.diagnosis.detectors.workloads import Key, listed, pod_spec_of, template_labels
 from inquest.core.evidence.evidence import Json, ObservedObject
@@ -194,7 +194,7 @@ def _of_pod_spec(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:
 def _references(spec: Json) -> Iterator[tuple[str, str]]:
     yield from (("Secret", str(each.get("name"))) for each in listed(spec, "imagePullSecrets"))
     for volume in listed(spec, "volumes"):
-        for source in (volume, *listed(value_at(volume, "projected"), "sources")):
+        for source in volume_sources(volume):
             yield from _of_source(source)
     for container in (*listed(spec, "initContainers"), *listed(spec, "containers")):
         for each in listed(container, "envFrom"):

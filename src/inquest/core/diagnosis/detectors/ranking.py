@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.changes import write_times
-from inquest.core.cluster.objects import condition_of, parse_time
+from inquest.core.cluster.objects import is_true, parse_time
 from inquest.core.cluster.relations import hosts_of
 from inquest.core.diagnosis.categories import SYMPTOMS
 from inquest.core.diagnosis.detectors.causality import CLUSTER, CRASHES, FINE, NODE, explains, node_of
@@ -210,11 +210,7 @@ class Ranking:
     def is_over(self, finding: Finding) -> bool:
         """Whether it ended a container once, and every pod there is ready now."""
         home = self.where.home(finding.object)
-        ready = [
-            condition_of(pod.status, "Ready").get("status") == "True"
-            for pod in self.snapshot.of_kind("Pod")
-            if self._about(pod) == home
-        ]
+        ready = [is_true(pod.status, "Ready") for pod in self.snapshot.of_kind("Pod") if self._about(pod) == home]
         return finding.category in _ENDINGS and bool(ready) and all(ready)
 
     def _begun(self, finding: Finding) -> datetime | None:

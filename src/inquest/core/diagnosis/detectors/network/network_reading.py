@@ -9,7 +9,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import metadata_of, value_at
-from inquest.core.cluster.relations import backends_of
+from inquest.core.cluster.relations import backends_of, claim_name, volume_sources
 from inquest.core.diagnosis.detectors.containers import template_field
 from inquest.core.diagnosis.detectors.workloads import (
     Key,
@@ -200,9 +200,8 @@ def _arguments(workload: ObservedObject) -> Iterator[NamedAddress]:
 def _files(snapshot: Snapshot, workload: ObservedObject) -> Iterator[NamedAddress]:
     """ConfigMaps mounted as files: whatever is written as an address in them."""
     for volume in listed(pod_spec_of(workload), "volumes"):
-        projected = [each.get("configMap") or {} for each in listed(volume.get("projected") or {}, "sources")]
-        for source in ((volume.get("configMap") or {}), *projected):
-            found = snapshot.at("ConfigMap", workload.namespace, source.get("name", ""))
+        for source in volume_sources(volume):
+            found = snapshot.at("ConfigMap", workload.namespace, value_at(source, "configMap").get("name", ""))
             for key, value in (found.data if found else {}).items():
                 for host, port, explicit in hosts_in(str(value)):
                     if found:
@@ -473,9 +472,8 @@ def _below_workload(snapshot: Snapshot, found: ObservedObject) -> Iterator[Key]:
 
 def _held(found: ObservedObject) -> Iterator[Key]:
     for volume in listed(pod_spec_of(found), "volumes"):
-        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
-        if claim:
-            yield "PersistentVolumeClaim", found.namespace, str(claim)
+        if claim := claim_name(volume):
+            yield "PersistentVolumeClaim", found.namespace, claim
     for template in listed(found.spec, "volumeClaimTemplates"):
         prefix = f"{metadata_of(template).get('name')}-{found.name}"
         for ordinal in range(min(max(wanted_replicas(found), 1), 20)):

@@ -13,6 +13,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import value_at
+from inquest.core.cluster.relations import claim_name, volume_sources
 from inquest.core.diagnosis.detectors.citations import cited, limited
 from inquest.core.diagnosis.detectors.containers import Container, container_field, pod_field
 from inquest.core.diagnosis.detectors.workloads import workload_of
@@ -141,9 +142,8 @@ def _volumes(container: Container) -> list[Json]:
 
 def _sources(volume: Json) -> list[tuple[str, Json]]:
     """ConfigMaps and Secrets of a volume, each with its name under `name`."""
-    listed = (volume, *((volume.get("projected") or {}).get("sources") or ()))
     found: list[tuple[str, Json]] = []
-    for each in listed:
+    for each in volume_sources(volume):
         if each.get("configMap"):
             found.append(("ConfigMap", each["configMap"]))
         if each.get("secret"):
@@ -266,9 +266,7 @@ def claim_of(snapshot: Snapshot, container: Container, path: str) -> TargetRef |
     volumes = (
         [found[1]] if found else [] if path else [each for each in _volumes(container) if each.get("name") in mounted]
     )
-    names = [
-        str(each["persistentVolumeClaim"].get("claimName")) for each in volumes if each.get("persistentVolumeClaim")
-    ]
+    names = [name for each in volumes if (name := claim_name(each))]
     if len(names) != 1:
         return None
     where = container.pod.namespace or None

@@ -18,6 +18,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.detected_labels import selectors_added
 from inquest.core.cluster.objects import condition_of, parse_time, value_at
 from inquest.core.cluster.quantities import parse_quantity
+from inquest.core.cluster.relations import claim_name
 from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cited, limited, quoted
 from inquest.core.diagnosis.detectors.containers import pod_field
 from inquest.core.diagnosis.detectors.events import events_of, message_of
@@ -467,14 +468,9 @@ def _place(ref: TargetRef, pod: ObservedObject, first: Obstacle) -> tuple[str, s
     if first.what == "pods":
         return "spec.replicas", "", ""
     if first.kind == "claimMissing":
-        volumes = listed(pod.spec, "volumes")
-        named = (each for each in volumes if (each.get("persistentVolumeClaim") or {}).get("claimName") == first.what)
+        named = (each for each in listed(pod.spec, "volumes") if claim_name(each) == first.what)
         volume = str(next(named, {}).get("name", ""))
-        return (
-            pod_field(ref, f"volumes[name={volume}].persistentVolumeClaim.claimName"),
-            first.what,
-            "",
-        )
+        return pod_field(ref, f"volumes[name={volume}].persistentVolumeClaim.claimName"), first.what, ""
     if first.kind == "ports":
         name, port = _host_port(pod)
         return pod_field(ref, f"containers[name={name}].ports" if name else "containers"), port, ""

@@ -15,6 +15,7 @@ from typing import Final
 
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import value_at
+from inquest.core.cluster.relations import volume_sources
 from inquest.core.diagnosis.detectors.citations import cited, limited
 from inquest.core.diagnosis.detectors.containers import (
     Container,
@@ -110,7 +111,7 @@ def _source_of(pod: ObservedObject, message: str, kind: str, key: str) -> str:
     found = _VOLUME.search(message)
     volumes = pod.spec.get("volumes") or ()
     for volume in (each for each in volumes if not found or each.get("name") == found["volume"]):
-        for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
+        for source in volume_sources(volume):
             listed = source.get("configMap" if kind == "ConfigMap" else "secret") or {}
             keys = [each.get("key") for each in listed.get("items") or ()]
             if listed and (not keys or key in keys):
@@ -221,7 +222,7 @@ def _in_volumes(owner: TargetRef, pod: ObservedObject, missing: MissingReference
 
 
 def _is_of(volume: Json, missing: MissingReference) -> bool:
-    for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
+    for source in volume_sources(volume):
         listed = source.get("configMap" if missing.kind == "ConfigMap" else "secret") or {}
         if missing.name in (listed.get("name"), listed.get("secretName")):
             return True

@@ -16,6 +16,7 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import condition_of, event_moment, parse_time, value_at
 from inquest.core.cluster.quantities import parse_quantity
+from inquest.core.cluster.relations import claim_name
 from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, limited, quoted
 from inquest.core.diagnosis.detectors.containers import pod_field, template_field
 from inquest.core.diagnosis.detectors.events import events_on, message_of
@@ -101,7 +102,7 @@ def _volume_at(pod: ObservedObject, container: str, line: str) -> Json:
     above = [each for each in mounts if any(_is_below(path, str(each.get("mountPath"))) for path in paths)]
     names = [str(each.get("name")) for each in sorted(above, key=lambda each: -len(str(each.get("mountPath"))))]
     volumes = {str(each.get("name")): each for each in listed(spec, "volumes")}
-    claims = [str(each.get("name")) for each in mounts if _claim(volumes.get(str(each.get("name")), {}))]
+    claims = [str(each.get("name")) for each in mounts if claim_name(volumes.get(str(each.get("name")), {}))]
     chosen = names[:1] or (claims if len(claims) == 1 and not paths else [])
     return volumes.get(chosen[0], {}) if chosen else {}
 
@@ -110,15 +111,11 @@ def _is_below(path: str, mount: str) -> bool:
     return path == mount or path.startswith(f"{mount.rstrip('/')}/")
 
 
-def _claim(volume: Json) -> str:
-    return str((volume.get("persistentVolumeClaim") or {}).get("claimName") or "")
-
-
 def _place(
     snapshot: Snapshot, owner: TargetRef, pod: ObservedObject, container: str, volume: Json
 ) -> tuple[TargetRef, str, str, ObservedObject]:
     """The claim of the volume; else the workload's own emptyDir or ephemeral storage."""
-    name = _claim(volume)
+    name = claim_name(volume)
     claims = snapshot.of_kind("PersistentVolumeClaim")
     claim = next((each for each in claims if (each.name, each.namespace) == (name, pod.namespace)), None)
     if claim is not None:
