@@ -10,6 +10,7 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import parse_time, value_at
 from inquest.core.cluster.pods import is_running, state_of
+from inquest.core.diagnosis.detectors.workloads import entry_named
 from inquest.core.diagnosis.health import concerned_pods
 from inquest.core.evidence.evidence import Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
@@ -74,6 +75,15 @@ class Container:
 
     def _resource(self, word: str, resource: str) -> str:
         return str(value_at(self.spec, "resources", word).get(resource) or "")
+
+
+def usage_of(snapshot: Snapshot, container: Container, resource: str) -> tuple[str, str]:
+    """How much of a resource the metrics API saw it use, and the evidence of it; both empty where it was not seen."""
+    seen = snapshot.at("PodMetrics", container.pod.namespace, container.pod.name)
+    if seen is None:
+        return "", ""
+    entry = entry_named(seen.object, "containers", container.name)
+    return str(value_at(entry, "usage").get(resource) or ""), seen.evidence
 
 
 def every_container(snapshot: Snapshot) -> Iterator[Container]:

@@ -62,6 +62,11 @@ def listed(found: Json, name: str) -> tuple[Json, ...]:
     return tuple(each for each in items if isinstance(each, dict)) if isinstance(items, (list, tuple)) else ()
 
 
+def entry_named(found: Json, listing: str, name: str) -> Json:
+    """The entry of that name in a list field, empty where there is none."""
+    return next((each for each in listed(found, listing) if each.get("name") == name), {})
+
+
 def age_seconds(snapshot: Snapshot, found: ObservedObject) -> float | None:
     """Seconds since the object was made, None where it does not say."""
     born = parse_time(found.created)

@@ -16,7 +16,7 @@ from inquest.core.cluster.objects import value_at
 from inquest.core.cluster.relations import claim_name, volume_sources
 from inquest.core.diagnosis.detectors.citations import cited, limited
 from inquest.core.diagnosis.detectors.containers import Container, container_field, pod_field
-from inquest.core.diagnosis.detectors.workloads import workload_of
+from inquest.core.diagnosis.detectors.workloads import entry_named, workload_of
 from inquest.core.evidence.evidence import Citation, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -157,8 +157,7 @@ def _sources(volume: Json) -> list[tuple[str, Json]]:
 
 def variable(snapshot: Snapshot, container: Container, name: str) -> BoundSetting | None:
     """An environment variable that the container is given, whatever it holds."""
-    entry = next((each for each in container.spec.get("env") or () if each.get("name") == name), None)
-    if entry is not None:
+    if entry := entry_named(container.spec, "env", name):
         return _of_env(snapshot, container, entry)
     for wanted, keys in taken_from(container).items():
         found = snapshot.at("ConfigMap", container.pod.namespace, wanted)
@@ -204,8 +203,7 @@ def _source(entry: Json) -> Json:
 
 def secret_of(container: Container, variable_name: str) -> tuple[str, str]:
     """Name and key of the Secret that a variable takes its value from; without one, the only Secret taken whole."""
-    entry: Json = next((each for each in container.spec.get("env") or () if each.get("name") == variable_name), {})
-    taken = _source(entry).get("secretKeyRef") or {}
+    taken = _source(entry_named(container.spec, "env", variable_name)).get("secretKeyRef") or {}
     if taken or variable_name:
         return str(taken.get("name") or ""), str(taken.get("key") or "")
     whole = [(each.get("secretRef") or {}).get("name") for each in container.spec.get("envFrom") or ()]
@@ -222,8 +220,7 @@ def mount_of(container: Container, path: str) -> tuple[Json, Json] | None:
     if not mounts:
         return None
     mount = max(mounts, key=lambda each: len(str(each.get("mountPath"))))
-    volume = next((each for each in _volumes(container) if each.get("name") == mount.get("name")), {})
-    return mount, volume
+    return mount, entry_named(container.pod.spec, "volumes", str(mount.get("name")))
 
 
 def _holds(mount: str, path: str) -> bool:

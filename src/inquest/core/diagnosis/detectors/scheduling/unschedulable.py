@@ -38,6 +38,7 @@ from inquest.core.diagnosis.detectors.scheduling.node_reading import (
 from inquest.core.diagnosis.detectors.startup.injected import placement
 from inquest.core.diagnosis.detectors.workloads import (
     age_seconds,
+    entry_named,
     listed,
     live_pods,
     mounted_claims,
@@ -519,8 +520,7 @@ def _request(spec: Json, resource: str) -> object:
 
 
 def _requests(pod: ObservedObject, container: str) -> dict[str, str]:
-    specs = listed(pod.spec, "containers")
-    spec = next((each for each in specs if each.get("name") == container), specs[0] if specs else {})
+    spec = entry_named(pod.spec, "containers", container) or next(iter(listed(pod.spec, "containers")), {})
     return {
         "container": container,
         "cpuRequest": str(_request(spec, "cpu")),

@@ -13,11 +13,17 @@ from typing import Final
 
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.diagnosis.detectors.citations import cite_event, cited, limited
-from inquest.core.diagnosis.detectors.containers import Container, container_field, containers_of, every_container
+from inquest.core.diagnosis.detectors.containers import (
+    Container,
+    container_field,
+    containers_of,
+    every_container,
+    usage_of,
+)
 from inquest.core.diagnosis.detectors.events import count_of, events_on, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.workloads import is_going, own_pods, workload_of
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
 _AT_LIMIT: Final = 0.9
@@ -75,14 +81,10 @@ def _confidence(limit: float, used: Sign | None, late: Sign | None, said: Sign |
 
 def _used(snapshot: Snapshot, container: Container, limit: float) -> Sign | None:
     """What the metrics API saw it use."""
-    for seen in snapshot.of_kind("PodMetrics"):
-        if (seen.name, seen.namespace) == (container.pod.name, container.pod.namespace):
-            listed = seen.object.get("containers") or ()
-            usage: Json = next((each for each in listed if each.get("name") == container.name), {})
-            cpu = str((usage.get("usage") or {}).get("cpu") or "")
-            if (parse_quantity(cpu) or 0.0) >= limit * _AT_LIMIT:
-                return Sign(f"uses {cpu}", cited(snapshot, seen.evidence, f'"cpu":"{cpu}"'))
-    return None
+    cpu, evidence = usage_of(snapshot, container, "cpu")
+    if (parse_quantity(cpu) or 0.0) < limit * _AT_LIMIT:
+        return None
+    return Sign(f"uses {cpu}", cited(snapshot, evidence, f'"cpu":"{cpu}"'))
 
 
 def _late(snapshot: Snapshot, container: Container) -> Sign | None:

@@ -23,6 +23,7 @@ from inquest.core.diagnosis.detectors.containers import (
     containers_of,
     every_container,
     logs_of,
+    usage_of,
 )
 from inquest.core.diagnosis.detectors.events import events_on, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
@@ -262,23 +263,13 @@ def _figure(match: re.Match[str]) -> float:
 def _creeps_to_limit(snapshot: Snapshot, container: Container) -> bool:
     """Not killed yet: nearly at its limit, and its log shows that it grows."""
     top = parse_quantity(container.limit("memory"))
-    used = parse_quantity(_usage(snapshot, container)[0])
+    used = parse_quantity(usage_of(snapshot, container, "memory")[0])
     return bool(top and used and used >= top * _AT_LIMIT and _leaks(snapshot, container))
-
-
-def _usage(snapshot: Snapshot, container: Container) -> tuple[str, str]:
-    """Memory in use, and the evidence of it."""
-    for seen in snapshot.of_kind("PodMetrics"):
-        if (seen.name, seen.namespace) == (container.pod.name, container.pod.namespace):
-            for each in seen.object.get("containers") or ():
-                if each.get("name") == container.name:
-                    return str((each.get("usage") or {}).get("memory") or ""), seen.evidence
-    return "", ""
 
 
 def _leak_ahead(snapshot: Snapshot, container: Container) -> Finding:
     ref, limit = workload_of(snapshot, container.pod), container.limit("memory")
-    used, evidence = _usage(snapshot, container)
+    used, evidence = usage_of(snapshot, container, "memory")
     facts = {**_facts(container, None, limit), **rollout_facts(snapshot, ref)}
     return Finding(
         category=LEAK,

@@ -23,7 +23,7 @@ from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import newest_lines
 from inquest.core.diagnosis.detectors.platform.bindings import size_to_grow
-from inquest.core.diagnosis.detectors.workloads import is_short, listed, live_pods, node_of, workload_of
+from inquest.core.diagnosis.detectors.workloads import entry_named, is_short, listed, live_pods, node_of, workload_of
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -96,7 +96,7 @@ def _full_finding(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: s
 def _volume_at(pod: ObservedObject, container: str, line: str) -> Json:
     """The volume mounted above a path of the line; the container's only claim where no path is told."""
     spec = pod.spec
-    own = _container(pod, container)
+    own = entry_named(pod.spec, "containers", container)
     mounts = [each for each in listed(own, "volumeMounts") if "serviceaccount" not in str(each.get("mountPath"))]
     paths = [match["path"] for match in _PATH.finditer(line)]
     above = [each for each in mounts if any(_is_below(path, str(each.get("mountPath"))) for path in paths)]
@@ -127,13 +127,9 @@ def _place(
     if volume:
         return owner, pod_field(owner, f"volumes[name={volume.get('name')}]"), name, pod
     field = template_field(owner, "containers", container, "resources.limits.ephemeral-storage")
-    own = _container(pod, container)
+    own = entry_named(pod.spec, "containers", container)
     ephemeral_limit = str(value_at(own, "resources", "limits").get("ephemeral-storage") or "")
     return owner, field, ephemeral_limit, pod
-
-
-def _container(pod: ObservedObject, name: str) -> Json:
-    return next((each for each in listed(pod.spec, "containers") if each.get("name") == name), {})
 
 
 # --- claims that do not grow -----------------------------------------------------------------------------------
@@ -255,7 +251,7 @@ def _node_lacked(owner: TargetRef, pod: ObservedObject, said: str) -> tuple[str,
         return "status.reason", "Evicted", {"cause": ""}, 0.5
     containers = listed(pod.spec, "containers")
     name = match["container"] or str(next(iter(containers), {}).get("name", ""))
-    own = _container(pod, name)
+    own = entry_named(pod.spec, "containers", name)
     asked = str(value_at(own, "resources", "requests").get(match["resource"]) or "")
     field = template_field(owner, "containers", name, f"resources.requests.{match['resource']}")
     return field, asked, {"container": name, "cause": "nodePressure", "resource": match["resource"]}, 0.65

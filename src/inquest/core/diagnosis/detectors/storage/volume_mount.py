@@ -20,7 +20,14 @@ from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import newest_lines
 from inquest.core.diagnosis.detectors.revisions import roll_back, way_back
-from inquest.core.diagnosis.detectors.workloads import container_troubles, is_ready, listed, live_pods, workload_of
+from inquest.core.diagnosis.detectors.workloads import (
+    container_troubles,
+    entry_named,
+    is_ready,
+    listed,
+    live_pods,
+    workload_of,
+)
 from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import LogTail, Snapshot
 
@@ -170,8 +177,7 @@ def _place(
         kind, source = _source(volume.spec)
         word, value = _word(source, fault)
         return volume.ref, f"spec.{kind}.{word}".rstrip("."), value, volume
-    own = next((each for each in listed(pod.spec, "volumes") if each.get("name") == name), {})
-    kind, source = _source(own)
+    kind, source = _source(entry_named(pod.spec, "volumes", name))
     word, value = _word(source, fault)
     if kind == "persistentVolumeClaim":
         word, value = "claimName", str(source.get("claimName") or "")
@@ -328,7 +334,7 @@ def _write_place(
         field = template_field(owner, listing, container, f"volumeMounts[name={name}].readOnly")
         return field, str(bool(mount.get("readOnly"))).lower(), "it is read-only"
     spec = pod.spec
-    own = next((each for each in listed(spec, listing) if each.get("name") == container), {})
+    own = entry_named(spec, listing, container)
     inner, outer = own.get("securityContext") or {}, spec.get("securityContext") or {}
     if inner.get("runAsUser") is not None:
         field = template_field(owner, listing, container, "securityContext.runAsUser")
