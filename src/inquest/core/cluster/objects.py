@@ -85,6 +85,11 @@ def is_recent(text: Any, now: datetime, window: timedelta = WINDOW) -> bool:
     return at is None or now - at <= window
 
 
+def event_text(event: Json) -> str:
+    """What an Event says, in either of its two forms."""
+    return str(event.get("message") or event.get("note") or "")
+
+
 def event_moment(event: Json) -> datetime | None:
     """When an Event happened last."""
     series = event.get("series") or {}

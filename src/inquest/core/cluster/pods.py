@@ -100,6 +100,16 @@ def had_a_run_before(status: Json) -> bool:
 _NEVER_STARTED: Final = ("1970-01-01", "0001-01-01")
 
 
+def all_containers(spec: Json) -> Sequence[Json]:
+    """Init containers, then containers, of the spec of a pod."""
+    return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+
+
+def start_words(container: Json) -> Sequence[str]:
+    """What a container is started with: the words of its command, then its arguments."""
+    return [*map(str, container.get("command") or ()), *map(str, container.get("args") or ())]
+
+
 def all_statuses(status: Json) -> Sequence[Json]:
     """Statuses of init containers, then of containers."""
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]

@@ -12,6 +12,7 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.cluster.hashes import config_map_refs, pod_spec
 from inquest.core.cluster.objects import UNKNOWN_KIND, labels_of, metadata_of, name_of, namespace_of, spec_of, value_at
+from inquest.core.cluster.pods import all_containers, start_words
 from inquest.core.cluster.selectors import selector_selects
 from inquest.core.evidence.evidence import Json
 
@@ -278,6 +279,6 @@ def _texts(found: Json) -> Iterator[str]:
         yield from (str(value) for value in (found.get("data") or {}).values())
         return
     spec = pod_spec(found)
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+    for container in all_containers(spec):
         yield from (str(env.get("value") or "") for env in container.get("env") or ())
-        yield from (str(word) for word in (*(container.get("command") or ()), *(container.get("args") or ())))
+        yield from start_words(container)

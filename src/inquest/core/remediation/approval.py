@@ -24,6 +24,7 @@ from inquest.api.names import approval_name
 from inquest.api.refs import ObjectRef, PinnedTarget
 from inquest.api.types import ApprovalPhase, Decision, Reason, SubReason, VoidReason
 from inquest.core.cluster.objects import metadata_of, value_at
+from inquest.core.cluster.pods import all_containers, start_words
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.policy import Ruling, confidence_level
 from inquest.core.remediation.preview import MAX_PREVIEW
@@ -158,8 +159,7 @@ def command_lines(how: Execution) -> list[str]:
     """What each container runs, as a shell would read it; one that says nothing runs what its image says."""
     own: Json = {"containers": [{"command": how.command, "args": how.args}]}
     spec: Any = how.pod_template["spec"] if how.pod_template else own
-    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    lines = (shlex.join([*map(str, one.get("command") or ()), *map(str, one.get("args") or ())]) for one in containers)
+    lines = (shlex.join(start_words(one)) for one in all_containers(spec))
     return [line or "what the image says" for line in lines]
 
 

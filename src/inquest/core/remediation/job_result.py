@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Final
 
 from inquest.api.types import FailureReason
-from inquest.core.cluster.objects import status_of
+from inquest.core.cluster.objects import event_text, status_of
+from inquest.core.cluster.pods import all_statuses
 from inquest.core.evidence.evidence import Json
 from inquest.core.remediation.proposal import time_of
 
@@ -106,7 +107,7 @@ class _State:
 def _states(pods: Iterable[Json]) -> Iterator[_State]:
     for pod in pods:
         status = status_of(pod)
-        for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        for one in all_statuses(status):
             yield _state(one, _texts(status))
 
 
@@ -130,7 +131,7 @@ def _texts(found: Json) -> tuple[str, ...]:
 def _stuck(states: Iterable[_State], events: Iterable[Json]) -> Iterator[tuple[str, ...]]:
     yield from (state.texts for state in states if state.waiting in _STUCK)
     for event in events:
-        text = str(event.get("message") or event.get("note") or "")
+        text = event_text(event)
         found = (word for reason, part, word in _STUCK_EVENTS if event.get("reason") == reason and part.search(text))
         yield from ((word, text) for word in found)
 

@@ -10,6 +10,7 @@ from typing import Final
 from inquest.core.cluster.objects import (
     annotations_of,
     condition_of,
+    event_text,
     labels_of,
     name_of,
     namespace_of,
@@ -293,7 +294,7 @@ def _taken(state: ClusterState) -> dict[str, set[str]]:
     """Uids or names of those pods by their node, where a pod waits for a node now."""
     found: dict[str, set[str]] = {}
     for event in state.pushed if state.is_pending else ():
-        match = _TAKEN.search(str(event.get("message") or event.get("note") or "")[:MAX_MESSAGE])
+        match = _TAKEN.search(event_text(event)[:MAX_MESSAGE])
         if match is not None and concerns_pods(event, state):
             found.setdefault(match["node"], set()).add(match["who"].rpartition("/")[2])
     return dict(list(found.items())[:MAX_TAKERS])

@@ -15,6 +15,7 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.context import OwnerChain
 from inquest.core.cluster.objects import (
     condition_of,
+    event_text,
     labels_of,
     metadata_of,
     name_of,
@@ -23,7 +24,7 @@ from inquest.core.cluster.objects import (
     status_of,
     template_of,
 )
-from inquest.core.cluster.pods import state_of
+from inquest.core.cluster.pods import all_statuses, state_of
 from inquest.core.cluster.relations import (
     Step,
     account_of,
@@ -172,13 +173,13 @@ class ClusterState:
         return self._said[words]
 
     def _events(self) -> Iterator[str]:
-        return (f"{event.get('reason')} {event.get('message') or event.get('note')}" for event in self.events)
+        return (f"{event.get('reason')} {event_text(event)}" for event in self.events)
 
     def _states(self) -> Iterator[str]:
         for found in (*self.all_pods, *self.items("neighbour deployments"), *self.items("neighbour replica sets")):
             status = status_of(found)
             yield from _messages(status.get("conditions") or (), status)
-            for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+            for container in all_statuses(status):
                 yield from _messages([state_of(container, word) for word in ("waiting", "terminated")])
         for link in self.chain.objects:
             yield from _messages(status_of(link or {}).get("conditions") or ())

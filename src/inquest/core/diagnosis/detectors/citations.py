@@ -66,7 +66,7 @@ def cite_line(snapshot: Snapshot, line: tuple[LogTail, str] | None) -> tuple[Cit
 
 
 def cite_entry(snapshot: Snapshot, evidence: str) -> tuple[Citation, ...]:
-    """The beginning of an entry: what an answer of "there is none" says."""
+    """The beginning of an entry: what an answer of "there is none" says; nothing where there is no such entry."""
     text = next((entry.text for entry in snapshot.evidence if entry.id == evidence), "")
     first = next((line for line in text.splitlines() if line.strip()), "")
     return cited(snapshot, evidence, first) if first else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from inquest.core.cluster.objects import event_moment, is_recent
+from inquest.core.cluster.objects import event_moment, event_text, is_recent
 from inquest.core.evidence.evidence import ObservedObject, involved_object
 from inquest.core.evidence.snapshot import Snapshot
 
@@ -14,7 +14,18 @@ MAX_MESSAGE: Final = 4_000
 
 
 def message_of(event: ObservedObject) -> str:
-    return str(event.object.get("message") or event.object.get("note") or "")[:MAX_MESSAGE]
+    return event_text(event.object)[:MAX_MESSAGE]
+
+
+def field_path_of(event: ObservedObject) -> str:
+    """The part of the object that it is about: `spec.containers{app}`."""
+    return str(involved_object(event.object).get("fieldPath") or "")
+
+
+def is_about(event: ObservedObject, container: str) -> bool:
+    """Whether it speaks of the container of this name, or of none alone."""
+    path = field_path_of(event)
+    return not path or f"{{{container}}}" in path
 
 
 def count_of(event: ObservedObject) -> int:

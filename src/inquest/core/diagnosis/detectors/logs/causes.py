@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from inquest.core.cluster.pods import start_words
 from inquest.core.diagnosis.detectors.citations import cite, cited, limited
 from inquest.core.diagnosis.detectors.containers import containers_of, pod_field
 from inquest.core.diagnosis.detectors.logs.calls import dns, refused
@@ -201,7 +202,7 @@ def _unexpanded(view: LogView, said: Iterable[LogFinding]) -> LogCause | None:
 
 def _is_script(view: LogView, text: str) -> bool:
     """A shell has a `$(...)` of its own."""
-    words = [*map(str, (*(view.container.spec.get("command") or ()), *(view.container.spec.get("args") or ())))]
+    words = start_words(view.container.spec)
     return any(flag in _RUNS_TEXT and text == script for flag, script in pairwise(words))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
 from inquest.api.refs import TargetRef
+from inquest.core.cluster.pods import start_words
 from inquest.core.diagnosis.detectors.containers import Container, container_field
 from inquest.core.diagnosis.detectors.logs.words import LogFinding
 from inquest.core.diagnosis.detectors.network.callee import EXTERNAL, Callee
@@ -57,7 +58,7 @@ def view_of(snapshot: Snapshot, container: Container, log: LogTail | TextSeen) -
 
 def command_of(container: Container) -> str:
     """Command and arguments as one line."""
-    return " ".join(map(str, (*(container.spec.get("command") or ()), *(container.spec.get("args") or ()))))
+    return " ".join(start_words(container.spec))
 
 
 def command_place(view: LogView) -> tuple[str, str]:

@@ -113,7 +113,7 @@ def _missing_service(
         confidence=0.88 if line else 0.8,
         citations=(
             *_own_words(snapshot, address),
-            *(cite_entry(snapshot, proof) if proof else ()),
+            *cite_entry(snapshot, proof),
             *cite_line(snapshot, line),
         ),
         explains=(f"{caller.display}: {line[1]}"[:253],) if line else (),
@@ -173,7 +173,7 @@ def _name_finding(
         confidence=confidence,
         citations=(
             *_own_words(snapshot, address),
-            *(cite_entry(snapshot, proof) if proof else ()),
+            *cite_entry(snapshot, proof),
             *cite_line(snapshot, line),
         ),
         explains=(f"{caller.display}: {line[1]}"[:253],) if line else (),
@@ -358,7 +358,7 @@ def _external(
         confidence=confidence,
         citations=(
             *cite(snapshot, service, quoted("externalName", name)),
-            *(cite_entry(snapshot, proof) if proof else ()),
+            *cite_entry(snapshot, proof),
         ),
         explains=(f"{ref.display}: its name leads nowhere",),
         facts={"service": service.name, "externalName": name},

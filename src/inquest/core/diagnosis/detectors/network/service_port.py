@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from inquest.core.cluster.pods import start_words
 from inquest.core.diagnosis.detectors.citations import cite, cite_line, limited, named_quote, quoted
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import (
@@ -118,8 +119,8 @@ def _said(container: Json) -> Iterator[int]:
         name, value = str(entry.get("name", "")).upper(), str(entry.get("value") or "")
         if name in _OWN_PORT and value.rpartition(":")[2].isdigit():
             yield int(value.rpartition(":")[2][:6])
-    for word in (*(container.get("command") or ()), *(container.get("args") or ())):
-        match = _ARGUMENT.search(str(word)[-300:])
+    for word in start_words(container):
+        match = _ARGUMENT.search(word[-300:])
         if match:
             yield int(match["port"])
 

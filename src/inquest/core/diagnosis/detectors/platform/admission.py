@@ -82,7 +82,7 @@ def service_account_missing(snapshot: Snapshot) -> Iterator[Finding]:
             citations=(
                 *_cited(snapshot, refusal, match[0]),
                 *cite(snapshot, seen, quoted("serviceAccountName", name)),
-                *(cite_entry(snapshot, absent) if absent else ()),
+                *cite_entry(snapshot, absent),
             ),
             explains=(f"{owner.display}: its pods are refused",),
             facts={"serviceAccount": name},

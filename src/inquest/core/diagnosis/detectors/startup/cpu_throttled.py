@@ -20,10 +20,10 @@ from inquest.core.diagnosis.detectors.containers import (
     every_container,
     usage_of,
 )
-from inquest.core.diagnosis.detectors.events import count_of, events_on, is_fresh, message_of
+from inquest.core.diagnosis.detectors.events import count_of, events_on, is_about, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.workloads import is_going, own_pods, workload_of
-from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 _AT_LIMIT: Final = 0.9
@@ -97,9 +97,8 @@ def _late(snapshot: Snapshot, container: Container) -> Sign | None:
 
 
 def _is_late(snapshot: Snapshot, event: ObservedObject, container: Container) -> bool:
-    path = str(involved_object(event.object).get("fieldPath") or "")
-    ours = not path or f"{{{container.name}}}" in path
-    return ours and is_fresh(snapshot, event, _RECENT) and bool(_TIMEOUT.search(message_of(event)))
+    is_new = is_about(event, container.name) and is_fresh(snapshot, event, _RECENT)
+    return is_new and bool(_TIMEOUT.search(message_of(event)))
 
 
 def _goes_on(snapshot: Snapshot, event: ObservedObject) -> bool:

@@ -17,11 +17,11 @@ from inquest.core.cluster.objects import event_moment, is_recent, parse_time
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.diagnosis.detectors.citations import cite_event, cited, limited
 from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, logs_of
-from inquest.core.diagnosis.detectors.events import count_of, events_on, is_fresh, message_of
+from inquest.core.diagnosis.detectors.events import count_of, events_on, is_about, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
 from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
-from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 _RECENT: Final = timedelta(minutes=30)
@@ -140,7 +140,7 @@ def _failures(snapshot: Snapshot, container: Container) -> Iterator[ProbeFailure
     for event in _newest_first(events_on(snapshot, container.pod, "Unhealthy", "ProbeWarning", recent=False)):
         said = _FAILED.search(message_of(event)) if is_fresh(snapshot, event, _RECENT) else None
         probe = container.spec.get(_KINDS[said["kind"]]) if said else None
-        if said and probe and said["kind"] not in seen and _is_about(event, container):
+        if said and probe and said["kind"] not in seen and is_about(event, container.name):
             seen.add(said["kind"])
             failure = ProbeFailure(container, said["kind"], probe, event, said["why"].strip())
             if _hurts(snapshot, failure):
@@ -149,13 +149,6 @@ def _failures(snapshot: Snapshot, container: Container) -> Iterator[ProbeFailure
 
 def _newest_first(events: Sequence[ObservedObject]) -> list[ObservedObject]:
     return sorted(events, key=lambda event: str(event_moment(event.object) or ""), reverse=True)
-
-
-def _is_about(event: ObservedObject, container: Container) -> bool:
-    """The field path says which container, where there is one."""
-    about = involved_object(event.object)
-    path = str(about.get("fieldPath") or "")
-    return not path or f"{{{container.name}}}" in path
 
 
 def _hurts(snapshot: Snapshot, failure: ProbeFailure) -> bool:

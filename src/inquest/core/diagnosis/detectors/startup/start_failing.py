@@ -12,13 +12,13 @@ from typing import Any, Final
 from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.citations import cited, limited
 from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, pod_field
-from inquest.core.diagnosis.detectors.events import events_on, is_fresh, message_of
+from inquest.core.diagnosis.detectors.events import events_on, is_about, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.logs.view import command_of
 from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
 from inquest.core.diagnosis.detectors.startup.oom_killed import is_memory_kill
 from inquest.core.diagnosis.detectors.workloads import is_going, is_short, node_of, workload_of
-from inquest.core.evidence.evidence import Finding, Json, ObservedObject, involved_object
+from inquest.core.evidence.evidence import Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 _WAITING: Final = frozenset(
@@ -198,8 +198,7 @@ def _in_hook(container: Container) -> bool:
 def _told_by_event(snapshot: Snapshot, container: Container, waiting: str) -> StartRefusal | None:
     reasons = ("Failed", "FailedPostStartHook") if waiting in _WAITING else ("FailedPostStartHook",)
     for event in events_on(snapshot, container.pod, *reasons, recent=False):
-        path = str(involved_object(event.object).get("fieldPath") or "")
-        if is_fresh(snapshot, event, _RECENT) and (not path or f"{{{container.name}}}" in path):
+        if is_fresh(snapshot, event, _RECENT) and is_about(event, container.name):
             return StartRefusal(
                 container, waiting or str(event.object.get("reason")), message_of(event), event.evidence
             )

@@ -137,7 +137,7 @@ def _class_missing(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason |
         return None
     quotes = (*cite(snapshot, claim, quoted("storageClassName", name)), *cite_event(snapshot, next(iter(events), None)))
     why = "its storage class does not exist"
-    told = (*quotes, *(cite_entry(snapshot, proof) if proof else ()))
+    told = (*quotes, *cite_entry(snapshot, proof))
     return UnboundReason(claim.ref, "spec.storageClassName", name, why, 0.95, told, "classMissing")
 
 
@@ -331,7 +331,7 @@ def _nobody_provisions(snapshot: Snapshot, claim: ObservedObject) -> UnboundReas
         return None
     why = f"nothing provisions volumes for the class {found.name}"
     own = cite(snapshot, found, quoted("provisioner", provisioner))
-    told = (*own, *cite_event(snapshot, next(iter(waits), None)), *(cite_entry(snapshot, proof) if proof else ()))
+    told = (*own, *cite_event(snapshot, next(iter(waits), None)), *cite_entry(snapshot, proof))
     confidence = 0.9 if proof else 0.8
     return UnboundReason(found.ref, "provisioner", provisioner, why, confidence, told, "provisionerMissing")
 
