@@ -22,7 +22,7 @@ def field_path_of(event: ObservedObject) -> str:
     return str(involved_object(event.object).get("fieldPath") or "")
 
 
-def is_about(event: ObservedObject, container: str) -> bool:
+def is_about_container(event: ObservedObject, container: str) -> bool:
     """Whether it speaks of the container of this name, or of none alone."""
     path = field_path_of(event)
     return not path or f"{{{container}}}" in path
@@ -50,9 +50,10 @@ def events_of(snapshot: Snapshot, *reasons: str, recent: bool = True) -> list[Ob
 def events_on(snapshot: Snapshot, found: ObservedObject, *reasons: str, recent: bool = True) -> list[ObservedObject]:
     """The same about one object."""
     named = (found.kind, found.name, found.namespace)
-    return [each for each in events_of(snapshot, *reasons, recent=recent) if _named(each) == named]
+    return [each for each in events_of(snapshot, *reasons, recent=recent) if namespaced_subject_of(each) == named]
 
 
-def _named(event: ObservedObject) -> tuple[str, str, str]:
+def namespaced_subject_of(event: ObservedObject) -> tuple[str, str, str]:
+    """Kind, name and namespace of what it is about."""
     about = involved_object(event.object)
     return str(about.get("kind")), str(about.get("name")), str(about.get("namespace") or event.namespace)

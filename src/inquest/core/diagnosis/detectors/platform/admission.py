@@ -14,12 +14,12 @@ from inquest.api.refs import TargetRef
 from inquest.core.cluster.objects import event_moment, is_recent
 from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cite_event, cited, quoted
 from inquest.core.diagnosis.detectors.containers import pod_field
-from inquest.core.diagnosis.detectors.events import message_of
+from inquest.core.diagnosis.detectors.events import message_of, namespaced_subject_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.platform.platform_reading import platform_finding
 from inquest.core.diagnosis.detectors.scheduling.quota_exceeded import QuotaRefusal, refusals
 from inquest.core.diagnosis.detectors.workloads import container_specs, listed, proof_of_absence, ref_to
-from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -209,8 +209,7 @@ def _other_refusals(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
         at = event_moment(event.object)
         text = message_of(event)
         fresh = is_recent(at.isoformat() if at else None, snapshot.taken_at)
-        about = involved_object(event.object)
-        ref = ref_to(str(about.get("kind")), str(about.get("name")), str(about.get("namespace") or event.namespace))
+        ref = ref_to(*namespaced_subject_of(event))
         if fresh and ref and event.object.get("reason") != "FailedCreate" and "failed calling webhook" in text:
             yield QuotaRefusal(text, event, ref, event=True)
 

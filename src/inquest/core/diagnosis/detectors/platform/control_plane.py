@@ -16,7 +16,7 @@ from inquest.core.cluster.changes import write_times
 from inquest.core.cluster.objects import condition_of, event_moment, is_recent, parse_time
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.citations import cite, cite_event, quoted
-from inquest.core.diagnosis.detectors.events import message_of
+from inquest.core.diagnosis.detectors.events import message_of, namespaced_subject_of
 from inquest.core.diagnosis.detectors.platform.platform_reading import (
     MAX_LINE,
     MAX_LINES,
@@ -326,8 +326,7 @@ def _time(event: ObservedObject) -> str | None:
 
 def _things(snapshot: Snapshot, events: list[ObservedObject]) -> Iterator[ObservedObject]:
     for event in events:
-        about = involved_object(event.object)
-        ref = ref_to(str(about.get("kind")), str(about.get("name")), str(about.get("namespace") or event.namespace))
+        ref = ref_to(*namespaced_subject_of(event))
         found = snapshot.find(ref) if ref else None
         if found is not None:
             yield found

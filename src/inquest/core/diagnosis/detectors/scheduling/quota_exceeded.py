@@ -19,7 +19,7 @@ from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.cluster.relations import controller_of
 from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cite_event, cited, limited, quoted
 from inquest.core.diagnosis.detectors.containers import pod_field
-from inquest.core.diagnosis.detectors.events import events_of, message_of
+from inquest.core.diagnosis.detectors.events import events_of, message_of, namespaced_subject_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
 from inquest.core.diagnosis.detectors.network.network_reading import addresses, service_named
 from inquest.core.diagnosis.detectors.workloads import (
@@ -35,7 +35,7 @@ from inquest.core.diagnosis.detectors.workloads import (
     wanted_replicas,
     workload_of,
 )
-from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject, involved_object
+from inquest.core.evidence.evidence import Citation, Finding, Json, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 _EXCEEDED: Final = re.compile(
@@ -105,10 +105,7 @@ def _in_conditions(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
 
 def _in_events(snapshot: Snapshot) -> Iterator[QuotaRefusal]:
     for event in events_of(snapshot, "FailedCreate"):
-        seen = involved_object(event.object)
-        namespace = str(seen.get("namespace") or event.namespace)
-        owner = topmost_owner(snapshot, str(seen.get("kind")), str(seen.get("name")), namespace)
-        if owner:
+        if owner := topmost_owner(snapshot, *namespaced_subject_of(event)):
             yield QuotaRefusal(message_of(event), event, owner, event=True)
 
 

@@ -24,7 +24,8 @@ from inquest.core.diagnosis.detectors.network.network_reading import (
     services_of,
 )
 from inquest.core.diagnosis.detectors.workloads import template_labels, wanted_replicas
-from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
+from inquest.core.diagnosis.health import subject_of
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 KINDS: Final = ("Deployment", "StatefulSet", "ReplicaSet", "Rollout")
@@ -115,8 +116,7 @@ def _finding(snapshot: Snapshot, workload: ObservedObject, expectation: Expected
 
 def _scaled_down(snapshot: Snapshot, workload: ObservedObject) -> ObservedObject | None:
     for event in events_of(snapshot, "ScalingReplicaSet"):
-        seen = involved_object(event.object)
-        mine = (seen.get("kind"), seen.get("name")) == (workload.kind, workload.name)
+        mine = subject_of(event) == (workload.kind, workload.name)
         if mine and message_of(event).rstrip(".").endswith("to 0"):
             return event
     return None

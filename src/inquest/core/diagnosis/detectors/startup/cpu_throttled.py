@@ -20,7 +20,7 @@ from inquest.core.diagnosis.detectors.containers import (
     every_container,
     usage_of,
 )
-from inquest.core.diagnosis.detectors.events import count_of, events_on, is_about, is_fresh, message_of
+from inquest.core.diagnosis.detectors.events import count_of, events_on, is_about_container, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.workloads import is_going, own_pods, workload_of
 from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
@@ -97,7 +97,7 @@ def _late(snapshot: Snapshot, container: Container) -> Sign | None:
 
 
 def _is_late(snapshot: Snapshot, event: ObservedObject, container: Container) -> bool:
-    is_new = is_about(event, container.name) and is_fresh(snapshot, event, _RECENT)
+    is_new = is_about_container(event, container.name) and is_fresh(snapshot, event, _RECENT)
     return is_new and bool(_TIMEOUT.search(message_of(event)))
 
 

@@ -20,8 +20,8 @@ from inquest.core.diagnosis.detectors.containers import containers_of
 from inquest.core.diagnosis.detectors.events import is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_object
 from inquest.core.diagnosis.detectors.workloads import is_going
-from inquest.core.diagnosis.health import controller_in, is_made_good
-from inquest.core.evidence.evidence import Citation, Finding, ObservedObject, involved_object
+from inquest.core.diagnosis.health import controller_in, is_made_good, subject_of
+from inquest.core.evidence.evidence import Citation, Finding, ObservedObject
 from inquest.core.evidence.snapshot import Snapshot
 
 _OVER: Final = timedelta(hours=24)
@@ -176,13 +176,8 @@ def _schedule_of(job: ObservedObject) -> TargetRef | None:
 
 def _told_by_events(snapshot: Snapshot, cron: ObservedObject) -> Iterator[Finding]:
     for event in snapshot.of_kind("Event"):
-        about = involved_object(event.object)
         known = _EVENTS.get(str(event.object.get("reason")))
-        if (
-            known
-            and (about.get("kind"), about.get("name")) == ("CronJob", cron.name)
-            and _counts(snapshot, cron, event)
-        ):
+        if known and subject_of(event) == ("CronJob", cron.name) and _counts(snapshot, cron, event):
             yield _from_event(snapshot, cron, event, known)
 
 

@@ -25,7 +25,7 @@ from inquest.core.diagnosis.detectors.containers import (
     logs_of,
     usage_of,
 )
-from inquest.core.diagnosis.detectors.events import events_on, field_path_of, is_about, is_fresh, message_of
+from inquest.core.diagnosis.detectors.events import events_on, field_path_of, is_about_container, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
 from inquest.core.diagnosis.detectors.workloads import is_going, node_of, own_pods, workload_of
@@ -105,7 +105,7 @@ def _refused(snapshot: Snapshot, container: Container) -> Iterator[MemoryKill]:
     if container.is_ready or container.is_running:
         return
     for event in events_on(snapshot, container.pod, "Failed", "FailedCreatePodSandBox", recent=False):
-        is_meant = is_about(event, container.name) if field_path_of(event) else _is_smallest(container)
+        is_meant = is_about_container(event, container.name) if field_path_of(event) else _is_smallest(container)
         if is_meant and is_fresh(snapshot, event, _RECENT) and is_memory_kill(message_of(event)):
             yield MemoryKill(str(event.object.get("reason")), message_of(event), None, event.evidence)
 

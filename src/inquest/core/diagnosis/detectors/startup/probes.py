@@ -17,7 +17,7 @@ from inquest.core.cluster.objects import event_moment, is_recent, parse_time
 from inquest.core.cluster.quantities import parse_quantity
 from inquest.core.diagnosis.detectors.citations import cite_event, cited, limited
 from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, logs_of
-from inquest.core.diagnosis.detectors.events import count_of, events_on, is_about, is_fresh, message_of
+from inquest.core.diagnosis.detectors.events import count_of, events_on, is_about_container, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
 from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
@@ -140,7 +140,7 @@ def _failures(snapshot: Snapshot, container: Container) -> Iterator[ProbeFailure
     for event in _newest_first(events_on(snapshot, container.pod, "Unhealthy", "ProbeWarning", recent=False)):
         said = _FAILED.search(message_of(event)) if is_fresh(snapshot, event, _RECENT) else None
         probe = container.spec.get(_KINDS[said["kind"]]) if said else None
-        if said and probe and said["kind"] not in seen and is_about(event, container.name):
+        if said and probe and said["kind"] not in seen and is_about_container(event, container.name):
             seen.add(said["kind"])
             failure = ProbeFailure(container, said["kind"], probe, event, said["why"].strip())
             if _hurts(snapshot, failure):

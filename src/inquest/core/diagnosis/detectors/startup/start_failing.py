@@ -12,7 +12,7 @@ from typing import Any, Final
 from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.detectors.citations import cited, limited
 from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, pod_field
-from inquest.core.diagnosis.detectors.events import events_on, is_about, is_fresh, message_of
+from inquest.core.diagnosis.detectors.events import events_on, is_about_container, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.logs.view import command_of
 from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
@@ -198,7 +198,7 @@ def _in_hook(container: Container) -> bool:
 def _told_by_event(snapshot: Snapshot, container: Container, waiting: str) -> StartRefusal | None:
     reasons = ("Failed", "FailedPostStartHook") if waiting in _WAITING else ("FailedPostStartHook",)
     for event in events_on(snapshot, container.pod, *reasons, recent=False):
-        if is_fresh(snapshot, event, _RECENT) and is_about(event, container.name):
+        if is_fresh(snapshot, event, _RECENT) and is_about_container(event, container.name):
             return StartRefusal(
                 container, waiting or str(event.object.get("reason")), message_of(event), event.evidence
             )

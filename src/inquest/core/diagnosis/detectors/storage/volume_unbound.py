@@ -129,7 +129,7 @@ def _class_missing(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason |
     if not name:
         return None
     proof = proof_of_absence(snapshot, "StorageClass", name, None)
-    events = [each for each in events_on(snapshot, claim, "ProvisioningFailed") if _NO_CLASS.search(_said(each))]
+    events = [each for each in events_on(snapshot, claim, "ProvisioningFailed") if _NO_CLASS.search(message_of(each))]
     if not proof and not events:
         return None
     # Volumes made by hand may carry a class that is only a word; one that is free makes the class right.
@@ -139,10 +139,6 @@ def _class_missing(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason |
     why = "its storage class does not exist"
     told = (*quotes, *cite_entry(snapshot, proof))
     return UnboundReason(claim.ref, "spec.storageClassName", name, why, 0.95, told, "classMissing")
-
-
-def _said(event: ObservedObject) -> str:
-    return message_of(event)
 
 
 def _named_volume(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
@@ -285,7 +281,9 @@ def _no_class_at_all(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason
     """Neither a class nor a default one, and no volume made by hand."""
     if _class_name(claim):
         return None
-    events = [each for each in events_on(snapshot, claim, "FailedBinding") if "no storage class is set" in _said(each)]
+    events = [
+        each for each in events_on(snapshot, claim, "FailedBinding") if "no storage class is set" in message_of(each)
+    ]
     proof = any(each.kind == "StorageClass" for each in snapshot.listings) and not _default_class(snapshot)
     if not events and not proof:
         return None
@@ -302,10 +300,12 @@ def _default_class(snapshot: Snapshot) -> bool:
 
 def _not_provisioned(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason | None:
     """The provisioner says why it cannot."""
-    events = [each for each in events_on(snapshot, claim, "ProvisioningFailed") if not _NO_CLASS.search(_said(each))]
+    events = [
+        each for each in events_on(snapshot, claim, "ProvisioningFailed") if not _NO_CLASS.search(message_of(each))
+    ]
     if not events:
         return None
-    said = _said(events[0])
+    said = message_of(events[0])
     found = _class_of(snapshot, claim)
     if found is not None and not _provisions(snapshot, claim):
         # That it makes no volumes is what its provisioner says of itself.
@@ -357,10 +357,10 @@ def _mismatch_said(snapshot: Snapshot, claim: ObservedObject) -> UnboundReason |
     events = events_on(snapshot, claim, "VolumeMismatch", "FailedBinding")
     for event in events:
         for pattern, field, cause in _SAID:
-            if pattern.search(_said(event)):
+            if pattern.search(message_of(event)):
                 value = _value_at(claim, field)
                 told = (*cited(snapshot, claim.evidence, quoted("name", claim.name)), *cite_event(snapshot, event))
-                return UnboundReason(claim.ref, field, value, _said(event)[:200], 0.85, told, cause)
+                return UnboundReason(claim.ref, field, value, message_of(event)[:200], 0.85, told, cause)
     return None
 
 
