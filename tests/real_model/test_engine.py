@@ -16,8 +16,9 @@ from inquest.adapters.llm.endpoint import ModelEndpoint, ModelTimeouts
 from inquest.adapters.llm.model import OpenAIModel
 from inquest.adapters.llm.price import Price
 from inquest.core.llm.conversation import AskModel, Concluded, Conversation, RunTools
-from inquest.core.llm.loop import begin_conversation, next_move, with_reply, with_results
+from inquest.core.llm.loop import begin_conversation, next_move, with_reply
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ModelRequest, ToolCall, ToolResult, ToolSchema
+from inquest.core.llm.tool_results import with_results
 from inquest.core.redaction.redacted import seal
 from inquest.errors import ContextOverflow
 

@@ -43,7 +43,7 @@ from inquest.core.llm.conversation import (
     Slot,
     Turn,
 )
-from inquest.core.llm.loop import begin_conversation, next_move, with_results, with_slot
+from inquest.core.llm.loop import begin_conversation, next_move, with_slot
 from inquest.core.llm.messages import Invocation, Message, Usage
 from inquest.core.llm.planning import visible_plan
 from inquest.core.llm.planning.prepare import Preparation, prepare_case
@@ -60,6 +60,7 @@ from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_wit
 from inquest.core.llm.reply.verdicts import RcaVerdict
 from inquest.core.llm.streams import RUN_STREAMS, StreamFinding
 from inquest.core.llm.tool_calls import PrefetchedCall
+from inquest.core.llm.tool_results import with_results
 from inquest.core.signals.incident import IncidentWindow, incident_window
 from inquest.core.text import make_visible
 

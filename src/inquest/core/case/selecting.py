@@ -48,13 +48,14 @@ from inquest.core.case.steps import (
 from inquest.core.cluster.detected_labels import infrastructure_sentence
 from inquest.core.history.lessons import memory_section
 from inquest.core.llm.conversation import Budgets, CallCounts, Concluded, Conversation
-from inquest.core.llm.loop import begin_conversation, correct_verdict, next_move, with_reply, with_results
+from inquest.core.llm.loop import begin_conversation, correct_verdict, next_move, with_reply
 from inquest.core.llm.messages import Invocation, Message
 from inquest.core.llm.prompts.history import history_section
 from inquest.core.llm.prompts.selection import SelectionContext, first_message, seven_fields, system_prompt
 from inquest.core.llm.reply.contradictions import find_contradictions
 from inquest.core.llm.reply.diagnosis import cautions_from
 from inquest.core.llm.reply.verdicts import SelectionVerdict, WorkflowChoice
+from inquest.core.llm.tool_results import with_results
 from inquest.core.selection import selection
 from inquest.core.selection.catalogue import CatalogueFilters
 

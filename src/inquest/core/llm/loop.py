@@ -27,7 +27,6 @@ from inquest.core.llm.messages import (
     ModelReply,
     ModelRequest,
     ToolCall,
-    ToolResult,
     ToolSchema,
     Usage,
 )
@@ -40,7 +39,7 @@ from inquest.core.llm.tool_calls import (
     submit_names,
     submit_tools,
 )
-from inquest.core.llm.tool_results import after_batch
+from inquest.core.llm.tool_results import with_results
 from inquest.core.llm.verdicts import assistant_message, judge_reply, second_reading, verdict_call
 from inquest.core.llm.window import (
     TOKENS_PER_CHARACTER,
@@ -130,11 +129,6 @@ def with_reply(inquiry: Conversation, reply: ModelReply) -> Conversation:
     counted = _counting(asked, reply)
     calling = reply.tool_calls and not reason and not verdict_call(reply)
     return _calling(counted, reply) if calling else judge_reply(counted, reply)
-
-
-def with_results(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
-    """Take in the results of a batch's runs; every call of the batch is answered, in order."""
-    return after_batch(inquiry, results)
 
 
 def correct_verdict(inquiry: Conversation, message: str) -> Conversation:

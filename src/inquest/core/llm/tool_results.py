@@ -29,7 +29,7 @@ NUDGE: Final = (
 )
 
 
-def after_batch(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
+def with_results(inquiry: Conversation, results: tuple[ToolResult, ...]) -> Conversation:
     """Every call of the pending batch is answered, in order; `results` are those of its runs."""
     plans, state = plan_batch(inquiry, inquiry.pending)
     state = replace(state, usage=sum((result.usage for result in results), state.usage))

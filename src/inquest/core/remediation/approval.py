@@ -36,7 +36,6 @@ from inquest.core.remediation.proposal import (
     child_metadata,
     explain_drift,
     proposal_digest,
-    time_of,
 )
 from inquest.core.text import shorten
 
@@ -373,7 +372,7 @@ def decided_at(request: Json) -> datetime | None:
     """When the decision was written: the newest managed-fields entry that owns it."""
     entries = metadata_of(request).get("managedFields") or ()
     times = [entry.get("time") for entry in entries if _owns_decision(entry)]
-    return max((time_of(time) for time in times if time), default=None)
+    return max((datetime.fromisoformat(time) for time in times if time), default=None)
 
 
 def _owns_decision(entry: Json) -> bool:

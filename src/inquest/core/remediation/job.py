@@ -212,7 +212,7 @@ def lock_on(found: Json | None, execution_uid: str) -> TargetLock:
     """What the Job that stands under the target's name means for this execution."""
     if found is None:
         return TargetLock.FREE
-    holder = _labels(found).get(EXECUTION_LABEL)
+    holder = labels_of(found).get(EXECUTION_LABEL)
     if not holder:
         return TargetLock.FOREIGN
     if holder == execution_uid:
@@ -222,8 +222,4 @@ def lock_on(found: Json | None, execution_uid: str) -> TargetLock:
 
 def clean_up_is_due(found: Json, execution_uid: str, *, ended_at: datetime, now: datetime, cooldown: timedelta) -> bool:
     """Whether the Job may go: it is still ours and its target has rested."""
-    return _labels(found).get(EXECUTION_LABEL) == execution_uid and now - ended_at >= cooldown
-
-
-def _labels(found: Json) -> Mapping[str, str]:
-    return labels_of(found)
+    return labels_of(found).get(EXECUTION_LABEL) == execution_uid and now - ended_at >= cooldown

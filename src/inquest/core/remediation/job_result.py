@@ -12,7 +12,6 @@ from inquest.api.types import FailureReason
 from inquest.core.cluster.objects import event_text, status_of
 from inquest.core.cluster.pods import all_statuses
 from inquest.core.evidence.evidence import Json
-from inquest.core.remediation.proposal import time_of
 
 CONTAINER: Final = "workflow"
 
@@ -149,4 +148,4 @@ def _word(around: Sequence[str], own: str, *, started: bool, failed: bool) -> tu
 
 def _at(condition: Json) -> datetime | None:
     text = condition.get("lastTransitionTime")
-    return time_of(text) if text else None
+    return datetime.fromisoformat(text) if text else None

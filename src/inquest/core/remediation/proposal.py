@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from inquest.api.approval import UndoPin
@@ -166,7 +165,3 @@ def child_metadata(parent: ParentCase, name: str, finalizers: tuple[str, ...] = 
         owner_references=(owner,),
         finalizers=finalizers,
     )
-
-
-def time_of(text: str) -> datetime:
-    return datetime.fromisoformat(text)

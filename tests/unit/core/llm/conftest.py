@@ -9,9 +9,10 @@ from typing import Any
 
 from inquest.core.evidence.evidence import Evidence, EvidenceStatus, digest_of
 from inquest.core.llm.conversation import AskModel, Budgets, Concluded, Conversation, RunTools, ToolRun
-from inquest.core.llm.loop import begin_conversation, next_move, with_reply, with_results
+from inquest.core.llm.loop import begin_conversation, next_move, with_reply
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, ToolResult, ToolSchema, Usage
 from inquest.core.llm.tool_calls import error_text
+from inquest.core.llm.tool_results import with_results
 from inquest.core.llm.window import estimate_tokens
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from inquest.core.llm.conversation import Budgets, BudgetSpent, CallCounts, Conversation
-from inquest.core.llm.loop import correct_verdict, with_reply, with_results
+from inquest.core.llm.loop import correct_verdict, with_reply
 from inquest.core.llm.messages import Invocation, ToolSchema, Usage
 from inquest.core.llm.planning.tools import cap_tools
+from inquest.core.llm.tool_results import with_results
 from inquest.core.llm.window import estimate_tokens, squeeze_conversation
 from tests.support.tables import row
 from tests.unit.core.llm.conftest import (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from inquest.core.llm.conversation import BudgetSpent, Concluded, RunTools
-from inquest.core.llm.loop import fold, next_move, with_reply, with_results
+from inquest.core.llm.loop import fold, next_move, with_reply
 from inquest.core.llm.reply.reading import Reading
 from inquest.core.llm.reply.verdicts import RcaVerdict
+from inquest.core.llm.tool_results import with_results
 from tests.support.tables import row
 from tests.unit.core.llm.conftest import asked, call, ended, failed, found, inquiry, running, says, submit
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from inquest.core.llm.conversation import BudgetSpent, Conversation
-from inquest.core.llm.loop import with_reply, with_results
+from inquest.core.llm.loop import with_reply
 from inquest.core.llm.messages import ToolCall, ToolSchema
 from inquest.core.llm.tool_calls import PrefetchedCall, key_of
+from inquest.core.llm.tool_results import with_results
 from tests.support.tables import row
 from tests.unit.core.llm.conftest import TOOLS, asked, call, found, inquiry, roomy, running, says, turn
 

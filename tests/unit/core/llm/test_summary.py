@@ -15,10 +15,11 @@ from inquest.core.case import facts
 from inquest.core.case.steps import RunToolBatch
 from inquest.core.case.transitions import fold_case
 from inquest.core.llm.conversation import RunTools, ToolRun
-from inquest.core.llm.loop import with_reply, with_results
+from inquest.core.llm.loop import with_reply
 from inquest.core.llm.messages import Invocation, ModelReply, ModelRequest, ToolResult, Usage
 from inquest.core.llm.planning.prepare import RcaOptions
 from inquest.core.llm.summary import SUMMARY_READS, summarise_result, summary_request, wants_summary
+from inquest.core.llm.tool_results import with_results
 from inquest.core.redaction.redacted import Redacted, seal
 from inquest.errors import Unavailable
 from tests.unit.core import cases

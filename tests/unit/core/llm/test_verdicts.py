@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from inquest.core.llm.conversation import BudgetSpent, Concluded, Conversation
-from inquest.core.llm.loop import next_move, with_reply, with_results
+from inquest.core.llm.loop import next_move, with_reply
 from inquest.core.llm.messages import Invocation, ToolCall, Usage
 from inquest.core.llm.reply.reading import Reading
 from inquest.core.llm.reply.verdicts import RcaVerdict, SelectionVerdict
+from inquest.core.llm.tool_results import with_results
 from tests.support.tables import row
 from tests.unit.core.llm.conftest import asked, call, ended, failed, found, inquiry, running, says, submit, turn
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inquest.core.llm.conversation import BudgetSpent, Conversation, ShownAs
-from inquest.core.llm.loop import fold, with_reply, with_results
+from inquest.core.llm.loop import fold, with_reply
 from inquest.core.llm.messages import Invocation, Message
+from inquest.core.llm.tool_results import with_results
 from inquest.core.llm.window import CUT, KEPT_CHARACTERS, estimate_tokens, squeeze_conversation
 from tests.support.tables import row
 from tests.unit.core.llm.conftest import asked, call, found, inquiry, roomy, running, says, turn

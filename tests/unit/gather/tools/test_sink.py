@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from inquest.core.llm.conversation import AskModel, RunTools
-from inquest.core.llm.loop import begin_conversation, next_move, with_reply, with_results
+from inquest.core.llm.loop import begin_conversation, next_move, with_reply
 from inquest.core.llm.messages import Invocation, Message, ModelReply, ToolCall, Usage
+from inquest.core.llm.tool_results import with_results
 from inquest.core.redaction.redactor import Redactor
 from tests.unit.gather.tools.conftest import Bench, event, pod
 
