@@ -26,7 +26,7 @@ from inquest.core.remediation.execution import (
     undo_proposal,
     workflow_execution,
 )
-from inquest.core.remediation.proposal import digest_of_proposal
+from inquest.core.remediation.proposal import Proposal, digest_of_proposal
 from inquest.core.reporting import notices
 from inquest.errors import AlreadyExists, Retryable, Tampered
 from inquest.ports.kinds import APPROVAL, EXECUTION
@@ -75,21 +75,14 @@ class Effects:
     async def execute(self, work: CaseWork, step: Execute) -> facts.Fact:
         """The execution is created, the approval used up by it; it runs only once the journal names it."""
         case = work.case
-        selected, ruled, asked = (
-            case.last(facts.Proposed),
-            case.last(facts.PolicyRuled),
-            case.last(facts.ApprovalRequested),
-        )
+        selected, ruled = case.last(facts.Proposed), case.last(facts.PolicyRuled)
+        asked = case.last(facts.ApprovalRequested)
         if selected is None or ruled is None:
             raise Tampered("an execution without a ruling")
-        digest = digest_of_run(selected.proposal, ruled.ruling.policy_hash)
         name = execution_name(work.investigation.name)
-        await self._intend(work, "Execution", name, digest)
         approval = ObjectRef(name=asked.name, uid=asked.uid) if asked else None
         body = workflow_execution(work.parent, selected.proposal, approval=approval)
-        made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
-        if digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
-            raise Tampered(f"{name} says something else than what was approved")
+        made = await self._create_execution(work, "Execution", name, body, selected.proposal, ruled.ruling.policy_hash)
         if asked is not None:
             withdrawn = frozenset(each.uid for each in case.all(facts.ExecutionWithdrawn))
             await ApprovalController(self.ports).consume(work.investigation, asked.uid, made.uid, withdrawn)
@@ -123,19 +116,26 @@ class Effects:
         if selected is None or ruled is None or planned is None or ran is None or undoing is None:
             raise Tampered("an undo without a run")
         proposal = undo_proposal(selected.proposal, undoing, planned.target)
-        digest = digest_of_run(proposal, ruled.ruling.policy_hash)
         name = undo_name(work.investigation.name)
-        await self._intend(work, "Undo", name, digest)
         body = undo_execution(
             work.parent,
             proposal,
             undo_of=ObjectRef(name=ran.name, uid=ran.uid),
             approval=ObjectRef(name=asked.name, uid=asked.uid) if asked else None,
         )
-        made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
-        if digest_of_execution(made.spec, ruled.ruling.policy_hash) != digest:
-            raise Tampered(f"{name} says something else than what was approved")
+        made = await self._create_execution(work, "Undo", name, body, proposal, ruled.ruling.policy_hash)
         return facts.UndoCreated(name, made.uid, await self.ports.now())
+
+    async def _create_execution(
+        self, work: CaseWork, effect: str, name: str, body: Json, proposal: Proposal, policy_hash: str
+    ) -> WorkflowExecution:
+        """Created once the journal names it; Tampered where what stands there is not what was approved."""
+        digest = digest_of_run(proposal, policy_hash)
+        await self._intend(work, effect, name, digest)
+        made = WorkflowExecution.from_object(await self._create(EXECUTION, name, body, work))
+        if digest_of_execution(made.spec, policy_hash) != digest:
+            raise Tampered(f"{name} says something else than what was approved")
+        return made
 
     async def _intend(self, work: CaseWork, effect: str, name: str, digest: str) -> None:
         intent = facts.EffectIntended(effect, name, digest)
