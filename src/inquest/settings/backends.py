@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, model_validator
 
 from inquest.api.installation import DATASTORAGE_SERVICE
-from inquest.settings.base import LOOPBACK, PositiveSpan, PublicUrl, SettingsGroup, Span, check_public, check_url
+from inquest.settings.base import PositiveSpan, PublicUrl, SettingsGroup, Span, check_listener, check_public, check_url
 
 
 class DataStorageServerSettings(SettingsGroup):
@@ -32,15 +32,8 @@ class DataStorageServerSettings(SettingsGroup):
     """What requests in flight may still take at the end."""
 
     @model_validator(mode="after")
-    def _both_or_none(self) -> Self:
-        if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ValueError("tls_certificate and tls_key belong together")
-        return self
-
-    @model_validator(mode="after")
-    def _open_to_this_machine_only(self) -> Self:
-        if self.authentication == "none" and self.host not in LOOPBACK:
-            raise ValueError(f"authentication: none needs a loopback address, not {self.host}")
+    def _guarded(self) -> Self:
+        check_listener(self.host, self.authentication, tls_certificate=self.tls_certificate, tls_key=self.tls_key)
         return self
 
 

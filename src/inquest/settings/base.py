@@ -61,6 +61,16 @@ OPAQUE: Final = 16
 _PLAIN: Final = frozenset(string.ascii_lowercase + ".-:")
 
 
+def check_listener(
+    host: str, authentication: str, *, tls_certificate: Path | None = None, tls_key: Path | None = None
+) -> None:
+    """ValueError where a server would speak TLS by half, or take requests of other machines from anybody."""
+    if (tls_certificate is None) != (tls_key is None):
+        raise ValueError("tls_certificate and tls_key belong together")
+    if authentication == "none" and host not in LOOPBACK:
+        raise ValueError(f"authentication: none needs a loopback address, not {host}")
+
+
 def secret_in(file: Path, setting: str) -> str:
     """What a mounted Secret holds, read at each use; Misconfigured names the setting, never the text."""
     try:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from inquest.core.signals.classification import PROACTIVE_NAMES
-from inquest.settings.base import LIVE, LOOPBACK, PositiveSpan, SettingsGroup
+from inquest.settings.base import LIVE, LOOPBACK, PositiveSpan, SettingsGroup, check_listener
 
 
 class ServerSettings(SettingsGroup):
@@ -70,12 +70,9 @@ class IntakeSettings(SettingsGroup):
 
     @model_validator(mode="after")
     def _guarded(self) -> Self:
-        if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ValueError("tls_certificate and tls_key belong together")
+        check_listener(self.host, self.authentication, tls_certificate=self.tls_certificate, tls_key=self.tls_key)
         if (self.authentication == "token") != (self.token_file is not None):
             raise ValueError("token_file and authentication: token belong together")
-        if self.authentication == "none" and self.host not in LOOPBACK:
-            raise ValueError(f"authentication: none needs a loopback address, not {self.host}")
         return self
 
     @property

@@ -26,6 +26,7 @@ from inquest.core.evidence.evidence import (
 )
 from inquest.core.evidence.rendering import MAX_LISTING, render_listing
 from inquest.core.evidence.snapshot import Absent, CompleteListing, LogTail, Snapshot, TextSeen
+from inquest.errors import Forbidden
 from inquest.gather.snapshot.context import ReadError, reason_of_gap
 from inquest.gather.snapshot.limits import MAX_CHARACTERS, MAX_PAGES
 
@@ -103,6 +104,12 @@ class SnapshotEntry:
     @property
     def name(self) -> str:
         return " ".join((self.read, *self.about.values()))
+
+
+def kept_out_entry(what: str, read: str, about: Mapping[str, str]) -> SnapshotEntry:
+    """The gap of a read that a case of another namespace than the operator's may not make."""
+    why = Forbidden("only a case of the operator's own namespace looks into others")
+    return gap_entry(ReadError(what, why), read, about)
 
 
 def gap_entry(failed: ReadError, read: str, about: Mapping[str, str]) -> SnapshotEntry:

@@ -15,10 +15,17 @@ from inquest.core.cluster.ingress import CARRIER, carrier_names, class_of, compl
 from inquest.core.cluster.objects import annotations_of, name_of, namespace_of, spec_of
 from inquest.core.cluster.relations import backends_of, controller_of
 from inquest.core.evidence.evidence import Json, involved_object
-from inquest.errors import Forbidden
 from inquest.gather.snapshot import logs
 from inquest.gather.snapshot.context import ReadError
-from inquest.gather.snapshot.entries import NOTHING, Answer, ListedItems, SnapshotEntry, gap_entry, items_of, keep_named
+from inquest.gather.snapshot.entries import (
+    NOTHING,
+    Answer,
+    ListedItems,
+    SnapshotEntry,
+    items_of,
+    keep_named,
+    kept_out_entry,
+)
 from inquest.gather.snapshot.events import show_events
 from inquest.gather.snapshot.limits import MAX_CARRIERS, MAX_OTHER_EVENTS
 from inquest.gather.snapshot.neighbours import climb_owner
@@ -60,8 +67,7 @@ async def rival_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[S
 async def rivals_kept_out(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there."""
     hosts = _own_hosts(state)
-    why = Forbidden("only a case of the operator's own namespace looks into others")
-    return [gap_entry(ReadError("list ingresses", why), RIVALS, {"with": ", ".join(sorted(hosts))})] if hosts else ()
+    return [kept_out_entry("list ingresses", RIVALS, {"with": ", ".join(sorted(hosts))})] if hosts else ()
 
 
 def _own_hosts(state: ClusterState) -> frozenset[str]:

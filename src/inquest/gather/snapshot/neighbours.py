@@ -28,9 +28,7 @@ from inquest.core.cluster.relations import (
 )
 from inquest.core.diagnosis.health import is_unwell
 from inquest.core.evidence.evidence import Json, involved_object
-from inquest.errors import Forbidden
-from inquest.gather.snapshot.context import ReadError
-from inquest.gather.snapshot.entries import ListedItems, SnapshotEntry, gap_entry, items_of, keep_named
+from inquest.gather.snapshot.entries import ListedItems, SnapshotEntry, items_of, keep_named, kept_out_entry
 from inquest.gather.snapshot.events import show_events
 from inquest.gather.snapshot.limits import (
     MAX_BEYOND,
@@ -132,7 +130,8 @@ async def called_kept_out(
 ) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: whether there is such a Service is not told either."""
     return [
-        _kept_out(f"get service {name} in {place}", "neighbour service", place) for place, name in outside(state, steps)
+        kept_out_entry(f"get service {name} in {place}", "neighbour service", {"in": place})
+        for place, name in outside(state, steps)
     ]
 
 
@@ -152,12 +151,7 @@ async def beyond_parts(reader: SnapshotReader, state: ClusterState, steps: Seque
 async def kept_out(reader: SnapshotReader, state: ClusterState, steps: Sequence[Step]) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: a gap for each namespace that would have been read."""
     spaces = dict.fromkeys(place for place, _ in outside(state, steps)) if calls_stall(state) else {}
-    return [_kept_out(f"list pods in {place}", "neighbour pods behind", place) for place in spaces]
-
-
-def _kept_out(what: str, read: str, place: str) -> SnapshotEntry:
-    why = Forbidden("only a case of the operator's own namespace looks into others")
-    return gap_entry(ReadError(what, why), read, {"in": place})
+    return [kept_out_entry(f"list pods in {place}", "neighbour pods behind", {"in": place}) for place in spaces]
 
 
 async def _behind(
@@ -286,8 +280,7 @@ async def taker_parts(reader: SnapshotReader, state: ClusterState) -> Sequence[S
 
 async def takers_kept_out(reader: SnapshotReader, state: ClusterState) -> Sequence[SnapshotEntry]:
     """The same for a case that may not look there: a gap for each node."""
-    why = Forbidden("only a case of the operator's own namespace looks into others")
-    return [gap_entry(ReadError(f"list pods on {node}", why), TAKERS, {"on": node}) for node in _taken(state)]
+    return [kept_out_entry(f"list pods on {node}", TAKERS, {"on": node}) for node in _taken(state)]
 
 
 def _taken(state: ClusterState) -> dict[str, set[str]]:
