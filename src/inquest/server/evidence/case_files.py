@@ -35,7 +35,7 @@ Told = tuple[dict[str, Any], int]
 
 
 @dataclass(frozen=True)
-class Reading:
+class HeldRecord:
     """The whole record of a case as one reader may have it."""
 
     head: Mapping[str, Any]
@@ -53,7 +53,7 @@ class CaseReader:
     journal: Journal
     kept: Transcripts
     clock: Clock
-    readings: LRUCache[tuple[str, str, str], Reading] = field(default_factory=lambda: LRUCache(MOST_READINGS))
+    readings: LRUCache[tuple[str, str, str], HeldRecord] = field(default_factory=lambda: LRUCache(MOST_READINGS))
     """By namespace, name and reader: those of which a page is still to come, the oldest first."""
 
     async def index(self, namespace: str, name: str, rights: ReaderRights) -> Told:
@@ -88,12 +88,12 @@ class CaseReader:
         more = {"next": after} if is_more else {}
         return {**found.head, "record": page, "withheld": _told(found.withheld), **more}, len(found.withheld)
 
-    async def _reading(self, namespace: str, name: str, rights: ReaderRights) -> Reading:
+    async def _reading(self, namespace: str, name: str, rights: ReaderRights) -> HeldRecord:
         uid, case = await self._case(namespace, name)
         everything = await rights.to_everything()
         may = frozenset() if everything else await rights.among(asked_about(case))
         records, hidden = await asyncio.to_thread(_disclosed, case, uid, may, everything=everything)
-        return Reading(_head(case, uid), records, hidden, self.clock.monotonic() + READING_SECONDS)
+        return HeldRecord(_head(case, uid), records, hidden, self.clock.monotonic() + READING_SECONDS)
 
     async def _withheld(self, case: Case, rights: ReaderRights) -> tuple[Withheld, ...]:
         if await rights.to_everything():
