@@ -24,6 +24,7 @@ from cachetools import LRUCache
 from inquest.api.base import rfc3339
 from inquest.api.names import slot_name
 from inquest.computing import compute
+from inquest.core.evidence.evidence import canonical_json, digest_of
 from inquest.core.redaction.redacted import Redacted
 from inquest.errors import AlreadyExists, Fenced, Invalid, NotFound, OlderJournal, Tampered
 from inquest.ports.kinds import CONFIG_MAP
@@ -104,7 +105,7 @@ class Draft:
     @cached_property
     def canonical(self) -> bytes:
         """The payload as it is written."""
-        return _canonical(self.payload.value)
+        return canonical_json(self.payload.value).encode()
 
 
 class Journal:
@@ -196,7 +197,7 @@ def encode(log: Log, drafts: Sequence[Draft], author: Writer, namespace: str) ->
             "kind": "ConfigMap",
             "metadata": {"name": slot_name(log.uid, seq), "namespace": namespace, "labels": labels},
             "immutable": True,
-            "data": {"head": _canonical(head).decode()},
+            "data": {"head": canonical_json(head)},
             "binaryData": {"payload": base64.b64encode(chunk).decode()},
         }
         previous = slot_digest(slot)
@@ -235,7 +236,7 @@ def _is_same(one: Log, other: Log) -> bool:
 def slot_digest(slot: Json) -> str:
     """What the next slot names as `prev`: SHA-256 over head and payload."""
     payload = slot.get("binaryData", {}).get("payload", "")
-    return "sha256:" + hashlib.sha256((slot["data"]["head"] + "\n" + payload).encode()).hexdigest()
+    return digest_of(f"{slot['data']['head']}\n{payload}")
 
 
 def _checked_head(uid: str, slot: Json, seq: int, previous: str, epoch: int) -> dict[str, Any]:
@@ -295,7 +296,7 @@ def _fitting(whole: bytes) -> tuple[bytes, dict[str, Any]]:
         return whole, {}
     mark = {"truncated": {"bytes": len(whole), "digest": _sha(whole)}}
     for limit in CUTS:
-        shorter = _canonical(_cut(json.loads(whole), limit))
+        shorter = canonical_json(_cut(json.loads(whole), limit)).encode()
         if _fits(shorter):
             return shorter, mark
     raise Invalid(f"journal entries of {len(whole)} bytes do not fit {MAX_PARTS} slots, their texts cut or not")
@@ -319,10 +320,6 @@ def _fits(whole: bytes) -> bool:
 
 def _packed(whole: bytes) -> bytes:
     return gzip.compress(whole, compresslevel=6, mtime=0)
-
-
-def _canonical(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _sha(data: bytes) -> str:

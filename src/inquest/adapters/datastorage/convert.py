@@ -17,10 +17,6 @@ REGISTRAR: Final = "inquest"
 """Who the catalogue says registered a workflow; the sync touches nothing else."""
 
 
-def compact_json(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
 def digest_of_text(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from inquest.adapters.datastorage.convert import compact_json, mapping_of
+from inquest.adapters.datastorage.convert import mapping_of
 from inquest.adapters.datastorage.requests import SEVERITIES
+from inquest.core.evidence.evidence import canonical_json
 from inquest.errors import Invalid
 
 PEER_API: Final = "kubernaut.ai/v1alpha1"
@@ -49,7 +50,7 @@ def peer_content(content: str) -> str:
     if not spec.get("parameters"):
         raise NotExpressible("spec.parameters: the catalogue takes workflows with parameters only")
     metadata = {"name": own["metadata"]["name"], "annotations": {SOURCE_ANNOTATION: content}}
-    return compact_json(
+    return canonical_json(
         {"apiVersion": PEER_API, "kind": own["kind"], "metadata": metadata, "spec": _peer_spec(spec, execution)}
     )
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from inquest.adapters.datastorage.convert import REGISTRAR, compact_json
+from inquest.adapters.datastorage.convert import REGISTRAR
 from inquest.api.refs import DetectedLabels
+from inquest.core.evidence.evidence import canonical_json
 from inquest.core.selection.catalogue import CatalogueFilters
 from inquest.ports.datastorage import AuditEvent
 
@@ -33,8 +34,8 @@ def discovery_parameters(filters: CatalogueFilters) -> dict[str, str]:
         "component": filters.component,
         "environment": filters.environment or UNKNOWN_ENVIRONMENT,
         "priority": priority if priority in PRIORITIES else "P2",
-        "custom_labels": compact_json({key: list(values) for key, values in filters.custom_labels.items()}),
-        "detected_labels": compact_json(detected_parameter(filters.detected_labels)),
+        "custom_labels": canonical_json({key: list(values) for key, values in filters.custom_labels.items()}),
+        "detected_labels": canonical_json(detected_parameter(filters.detected_labels)),
         "remediation_id": filters.remediation_id,
     }
 

@@ -6,7 +6,6 @@ offered, and one that was just applied is waited for.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from inquest.api.base import API_VERSION
 from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.types import Registration
 from inquest.controllers.reading import parse_objects
+from inquest.core.evidence.evidence import canonical_json
 from inquest.core.selection.catalogue import ActionOffer, CatalogueFilters, Page, Workflow, WorkflowOffer
 from inquest.errors import NotFound
 from inquest.ports.datastorage import Catalogue
@@ -179,7 +179,7 @@ def content_of(found: RemediationWorkflow) -> str:
         "metadata": {"name": found.spec.id},
         "spec": found.spec.to_object(),
     }
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return canonical_json(body)
 
 
 def content_hash(content: str) -> str:

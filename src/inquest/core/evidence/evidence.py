@@ -6,6 +6,7 @@ A read that failed, was cut or was refused is a gap with a reason; it never look
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -231,6 +232,11 @@ class TargetState:
     """The change of it that is on its way with nothing wrong."""
     pods: int | None = None
     """Pods of the target; None where they could not be read."""
+
+
+def canonical_json(value: object) -> str:
+    """The one text of a JSON value that is hashed or compared: keys in order, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest_of(text: str) -> str:

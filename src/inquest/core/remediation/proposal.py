@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +12,7 @@ from inquest.api.execution import PinnedWorkflow
 from inquest.api.names import child_labels
 from inquest.api.refs import PinnedTarget, TargetRef, WorkflowPin
 from inquest.api.types import UndoWhen, VoidReason
+from inquest.core.evidence.evidence import canonical_json, digest_of
 
 Manifest = dict[str, Any]
 
@@ -76,8 +75,7 @@ def proposal_digest(
         "policyHash": policy_hash,
         **({"undo": undo.to_object()} if undo is not None and undo.content_hash else {}),
     }
-    text = json.dumps(bound, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    return digest_of(canonical_json(bound))
 
 
 def digest_of_proposal(proposal: Proposal, policy_hash: str) -> str:
