@@ -11,6 +11,7 @@ from inquest.core.evidence.evidence import Json
 
 
 def value_at(found: Json, *path: str) -> Mapping[str, Any]:
+    """The mapping at the end of a path; empty where there is none, or something else."""
     node: Any = found
     for key in path:
         node = node.get(key) if isinstance(node, Mapping) else None
