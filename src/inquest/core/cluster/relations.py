@@ -218,7 +218,8 @@ def claim_name(volume: Json) -> str:
 def volume_sources(volume: Json) -> Iterator[Json]:
     """What a volume takes its files from: its own source, and those of a projected one."""
     yield volume
-    yield from value_at(volume, "projected").get("sources") or ()
+    sources = value_at(volume, "projected").get("sources")
+    yield from (each for each in sources if isinstance(each, Mapping)) if isinstance(sources, (list, tuple)) else ()
 
 
 def config_maps_of(found: Json) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from inquest.core.cluster.relations import (
     is_selected,
     owner_lineage,
     selector_takes,
+    volume_sources,
 )
 
 Found = dict[str, Any]
@@ -81,6 +82,20 @@ def test_a_pod_names_what_it_needs() -> None:
     assert config_maps_of(MOUNTING) == ("conf", "env")
     assert account_of(MOUNTING) == "runner"
     assert account_of(pod()) == "default"
+
+
+@pytest.mark.parametrize("projected", [{}, None, "text", {"sources": None}, {"sources": "text"}, {"sources": ["text"]}])
+def test_a_volume_of_another_shape_has_no_source_but_its_own(projected: Any) -> None:
+    volume = {"name": "all", "projected": projected}
+
+    assert list(volume_sources(volume)) == [volume]
+
+
+def test_a_projected_volume_has_the_sources_that_it_joins() -> None:
+    conf, secret = {"configMap": {"name": "conf"}}, {"secret": {"name": "key"}}
+    volume = {"name": "all", "projected": {"sources": [conf, secret]}}
+
+    assert list(volume_sources(volume)) == [volume, conf, secret]
 
 
 SUBJECTS: dict[str, tuple[Found, bool]] = {
