@@ -186,5 +186,4 @@ SHAPES: Final[Mapping[str, Schema]] = {
         {"cluster": TEXT},
     ),
     "Memory": shape({"cluster": TEXT, "owner": TEXT, "endings": listed(_ENDING)}, {"truncated": FLAG}),
-    "Released": shape({"correlation_id": TEXT, "events_released": COUNT, "released_by": TEXT, "released_at": INSTANT}),
 }
