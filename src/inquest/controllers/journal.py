@@ -189,8 +189,8 @@ def encode(log: Log, drafts: Sequence[Draft], author: Writer, namespace: str) ->
     slots: list[Json] = []
     previous = log.digest
     for part, chunk in enumerate(chunks, start=1):
-        head = _head(log.seq + part, drafts, author, previous, (part, len(chunks)), whole) | cut
         seq = log.seq + part
+        head = _head(seq, drafts, author, previous, (part, len(chunks)), whole) | cut
         labels = {JOURNAL_LABEL: "true", INVESTIGATION_LABEL: log.uid, "app.kubernetes.io/managed-by": "inquest"}
         slot = {
             "apiVersion": "v1",

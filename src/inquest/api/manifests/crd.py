@@ -101,8 +101,7 @@ def structural(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
     flat = _flatten(schema, definitions)
     found: Schema = {key: _plain(flat[key]) for key in _KEPT if key in flat}
     default = found.get("default")
-    says_nothing = default is None or isinstance(default, (dict, list))
-    if says_nothing:
+    if default is None or isinstance(default, (dict, list)):
         found.pop("default", None)
     if "properties" in flat:
         found["properties"] = {name: structural(part, definitions) for name, part in flat["properties"].items()}

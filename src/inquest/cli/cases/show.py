@@ -204,7 +204,7 @@ def report(
     times = {"began": status.started_at, "ended": status.completed_at}
     written = [f"{word} {rfc3339(at)}" for word, at in times.items() if at]
     facts = Section("Summary", text_nodes(f"Investigation {inv.namespace}/{inv.name}", *written))
-    lines = as_markdown(f"Incident: {told.investigation.spec.signal.name}", (facts, *explanation_of(told)))
+    lines = as_markdown(f"Incident: {inv.spec.signal.name}", (facts, *explanation_of(told)))
     if file is None:
         print_lines(*lines)
     else:

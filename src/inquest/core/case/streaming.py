@@ -32,8 +32,10 @@ def have_begun(case: Case) -> bool:
 
 def are_wanted(case: Case, loop: Conversation, move: Move, *, elapsed: float) -> bool:
     """Whether the streams come next: the model asks for them, or it ends without a cause and with budget left."""
-    if have_begun(case) or not case.opened.pinned.habits.streams or elapsed >= loop.budgets.seconds:
-        return have_begun(case)
+    if have_begun(case):
+        return True
+    if not case.opened.pinned.habits.streams or elapsed >= loop.budgets.seconds:
+        return False
     if any(call.name == streams.RUN_STREAMS.name for call in loop.pending):
         return True
     reply = move.reading.reply if isinstance(move, Concluded) and move.reading and not move.spent else None

@@ -225,8 +225,7 @@ def _occurs(quote: str, text: str) -> bool:
         before, after = text[max(0, start - 2) : start], text[end : end + 2]
         head = text[start].isdigit() and re.search(r"[0-9]\.?$", before)
         tail = text[end - 1].isdigit() and re.match(r"\.?[0-9]", after)
-        cuts_no_number = not head and not tail
-        if cuts_no_number:
+        if not head and not tail:
             return True
         start = text.find(quote, start + 1)
     return False

@@ -27,7 +27,9 @@ class PostgresDatabase(Database):
     def __init__(self, url: URL) -> None:
         self.url = url.set(drivername="postgresql+asyncpg")
         self._writers = create_async_engine(self.url, pool_size=WRITERS, pool_pre_ping=True, **_KEPT)
-        # A statement is all that goes over the wire.
+        # A statement is all that goes over the wire. No transaction is begun and ended: each statement of one at
+        # PostgreSQL's usual level sees what is committed when it begins, so does one by itself. No connection is tried
+        # beforehand, see `read`. The one used last is used first: it has the statements prepared.
         self._readers = create_async_engine(
             self.url, pool_size=READERS, pool_use_lifo=True, isolation_level="AUTOCOMMIT", **_KEPT
         )

@@ -59,16 +59,12 @@ def _integer_parameter(name: str, most: int | None = None) -> Parameter:
 _SEVERITY = Parameter("severity", one_of_words(SEVERITIES))
 _PRIORITY = Parameter("priority", one_of_words(PRIORITIES))
 _OFFSET = _integer_parameter("offset")
-GATE: Final = (
-    _SEVERITY,
-    Parameter("component", TEXT),
-    Parameter("environment", TEXT),
-    _PRIORITY,
-    *(Parameter(name, TEXT) for name in ("custom_labels", "detected_labels", "remediation_id")),
-)
-"""The filters, which step 3 of a discovery need not have."""
+_FILTERS: Final = (_SEVERITY, Parameter("component", TEXT), Parameter("environment", TEXT), _PRIORITY)
+_LABELS: Final = tuple(Parameter(name, TEXT) for name in ("custom_labels", "detected_labels", "remediation_id"))
+GATE: Final = (*_FILTERS, *_LABELS)
+"""Of step 3 of a discovery, which need not name the filters."""
 _PAGE: Final = (_OFFSET, _integer_parameter("limit", MOST_PAGE))
-DISCOVERY: Final = (*(replace(one, required=True) for one in GATE[:4]), *GATE[4:], *_PAGE)
+DISCOVERY: Final = (*(replace(one, required=True) for one in _FILTERS), *_LABELS, *_PAGE)
 EXPLAIN: Final = Parameter("explain", one_of_words(("true", "false")))
 PLAIN_LIST: Final = (
     Parameter("status", one_of_words(PLAIN_LIST_STATUSES)),
@@ -367,7 +363,7 @@ def _refuse_missing(given: Parameters, wanted: Iterable[Parameter]) -> None:
     """All that are not there in one answer, then the first one that is empty and must not be."""
     _refuse(_missing(given, wanted))
     for one in wanted:
-        if one.required and one.schema is FILLED and not given[one.name]:
+        if one.required and "minLength" in one.schema and not given[one.name]:
             detail = f"{one.name} query parameter is required"
             raise WireProblem(400, "missing-parameter", detail, title="Missing Required Parameter")
 

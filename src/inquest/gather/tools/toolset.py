@@ -212,8 +212,8 @@ class Toolset:
 
         After `seconds` what has not answered, or found no place yet, is a failed call like any other.
         """
-        end_in = None if seconds is None else asyncio.get_running_loop().time() + seconds
-        places, end = asyncio.Semaphore(self._at_once), end_in
+        places = asyncio.Semaphore(self._at_once)
+        end = None if seconds is None else asyncio.get_running_loop().time() + seconds
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._placed(invocation, run, context, places, end)) for run in runs]
         results = tuple(task.result() for task in tasks)

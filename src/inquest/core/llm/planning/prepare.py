@@ -79,9 +79,9 @@ def prepare_case(
 ) -> Preparation:
     """Everything that is decided once for a case."""
     said = (signal.signal_name, signal.name, signal.message, signal.description, *(each.category for each in findings))
-    words_of = " ".join(text for text in said if text)
+    words = " ".join(text for text in said if text)
     plan = plan_tools(
-        words_of,
+        words,
         tools,
         predicted=signal.mode is Mode.PROACTIVE,
         known=tools_of_snapshot(snapshot),

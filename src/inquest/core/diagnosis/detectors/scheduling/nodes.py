@@ -249,8 +249,8 @@ def node_services(snapshot: Snapshot) -> Iterable[Finding]:
     """What a check of a node's services printed: the kubelet, the runtime or the proxy is not active."""
     for seen in snapshot.texts:
         head = f"{seen.title}\n{seen.text[:300]}".lower()
-        service_named = next((row for row in _SERVICES if row[0] in head), None)
-        node, row = _node_named(snapshot, seen), service_named
+        row = next((each for each in _SERVICES if each[0] in head), None)
+        node = _node_named(snapshot, seen)
         match = _STATE.search(seen.text[:20_000])
         if node is not None and row is not None and match is not None:
             _, category, words = row

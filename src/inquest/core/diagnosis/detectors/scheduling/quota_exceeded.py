@@ -127,8 +127,8 @@ def _exceeded(snapshot: Snapshot, refusal: QuotaRefusal) -> Finding | None:
     # The resource that would pass its limit; the sentence names only such.
     tops = _amounts(match["limited"])
     over = [name for name in tops if _passes(match, name)]
-    name = next(iter(over or tops), "")
-    resource, top = name, tops.get(name, "")
+    resource = next(iter(over or tops), "")
+    top = tops.get(resource, "")
     quota = snapshot.find(ref)
     now = _amounts(match["used"]).get(resource, "")
     asked = _amounts(match["requested"]).get(resource, "")

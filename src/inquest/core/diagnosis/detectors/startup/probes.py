@@ -262,14 +262,7 @@ def _other_port(snapshot: Snapshot, failure: ProbeFailure) -> ProbeFault | None:
         for each in failure.container.spec.get("ports") or ()
         if each.get("containerPort")
     ]
-    # Ports that its log says it listens on.
-    found: dict[str, None] = {}
-    for log in logs_of(snapshot, failure.container):
-        for line in log.text.splitlines()[-200:]:
-            for pattern in _LISTENS:
-                if (match := pattern.search(line[:400])) and int(match["port"]) <= 65535:
-                    found[match["port"]] = None
-    heard = list(found)
+    heard = _heard(snapshot, failure.container)
     if not port or port in heard or (not heard and _died_by_itself(failure.container)):
         return None
     if heard:
@@ -296,6 +289,17 @@ def _as_number(failure: ProbeFailure) -> str:
         return failure.port
     ports = failure.container.spec.get("ports") or ()
     return next((str(each.get("containerPort")) for each in ports if each.get("name") == failure.port), "")
+
+
+def _heard(snapshot: Snapshot, container: Container) -> list[str]:
+    """Ports that its log says it listens on."""
+    found: dict[str, None] = {}
+    for log in logs_of(snapshot, container):
+        for line in log.text.splitlines()[-200:]:
+            for pattern in _LISTENS:
+                if (match := pattern.search(line[:400])) and int(match["port"]) <= 65535:
+                    found[match["port"]] = None
+    return list(found)
 
 
 def _seems_up(snapshot: Snapshot, container: Container) -> bool:
