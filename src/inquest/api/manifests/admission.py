@@ -67,22 +67,22 @@ _DECIDES: Final = "has(object.spec.decision) && !has(oldObject.spec.decision)"
 _ENTERED_BEFORE: Final = "has(oldObject.spec.approvals) && oldObject.spec.approvals.exists(b, b.user == a.user)"
 _UNSIGNED: Final = f"a.user == {_USER} && !has(a.identity) && !({_ENTERED_BEFORE})"
 _ENTRIES: Final = "(has(object.spec.approvals) ? object.spec.approvals : [])"
-_OF_USER: Final[Mapping[str, str]] = {
-    name: f"(has(request.userInfo.{name}) ? request.userInfo.{name} : {empty})"
-    for name, empty in (("uid", "''"), ("groups", "[]"), ("extra", "{}"))
-}
-"""What is known of whoever asks; what they do not have is empty."""
-_FITS: Final = (
-    f"size({_OF_USER['uid']}) <= {MAX_UID} && size({_OF_USER['groups']}) <= {MAX_GROUPS}"
-    f" && {_OF_USER['groups']}.all(g, size(g) <= {MAX_GROUP}) && size({_OF_USER['extra']}) <= {MAX_EXTRA}"
-    f" && {_OF_USER['extra']}.all(k, size(k) <= {MAX_EXTRA_KEY}"
-    f" && size({_OF_USER['extra']}[k]) <= {MAX_EXTRA_VALUES}"
-    f" && {_OF_USER['extra']}[k].all(v, size(v) <= {MAX_EXTRA_VALUE}))"
+_OF_USER: Final = (
+    {"name": "uid", "expression": "has(request.userInfo.uid) ? request.userInfo.uid : ''"},
+    {"name": "groups", "expression": "has(request.userInfo.groups) ? request.userInfo.groups : []"},
+    {"name": "extra", "expression": "has(request.userInfo.extra) ? request.userInfo.extra : {}"},
+    {
+        "name": "fits",
+        "expression": f"size(variables.uid) <= {MAX_UID} && size(variables.groups) <= {MAX_GROUPS}"
+        f" && variables.groups.all(g, size(g) <= {MAX_GROUP}) && size(variables.extra) <= {MAX_EXTRA}"
+        f" && variables.extra.all(k, size(k) <= {MAX_EXTRA_KEY} && size(variables.extra[k]) <= {MAX_EXTRA_VALUES}"
+        f" && variables.extra[k].all(v, size(v) <= {MAX_EXTRA_VALUE}))",
+    },
 )
-"""Whether a request can hold what is known of whoever asks."""
+"""What is known of whoever asks; what they do not have is empty. And whether a request can hold all of it."""
 _IDENTITY: Final = (
     "{?'uid': has(request.userInfo.uid) ? optional.of(dyn(request.userInfo.uid)) : optional.none(),"
-    f" 'groups': dyn({_OF_USER['groups']}),"
+    " 'groups': dyn(variables.groups),"
     " ?'extra': has(request.userInfo.extra) ? optional.of(dyn(request.userInfo.extra)) : optional.none()}"
 )
 
@@ -100,17 +100,18 @@ def _signature() -> Manifest:
     unsigned = f"[{numbers}].filter(i, i < size({_ENTRIES}) && [{_ENTRIES}[i]].exists(a, {_UNSIGNED}))"
     return _matching("UPDATE", _REQUESTS) | {
         "reinvocationPolicy": "Never",
-        "matchConditions": [
-            {"name": "acts", "expression": f"({_DECIDES}) || {_ENTRIES}.exists(a, {_UNSIGNED})"},
-            {"name": "fits", "expression": _FITS},
-        ],
+        "matchConditions": [{"name": "acts", "expression": f"({_DECIDES}) || {_ENTRIES}.exists(a, {_UNSIGNED})"}],
         "variables": [
+            *_OF_USER,
             {"name": "decides", "expression": _DECIDES},
             {"name": "identity", "expression": _IDENTITY},
             {"name": "unsigned", "expression": unsigned},
         ],
         "mutations": [
-            {"patchType": "JSONPatch", "jsonPatch": {"expression": f"({named}) + ({known}) + {entries}"}},
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {"expression": f"variables.fits ? ({named}) + ({known}) + {entries} : []"},
+            },
         ],
     }
 
@@ -192,12 +193,11 @@ def _decision(own: list[str], execution_namespace: str) -> Manifest:
         "separate": "has(object.spec.separateRequester) && object.spec.separateRequester",
         "requester": "has(object.spec.requestedBy) ? object.spec.requestedBy : ''",
         "tied": f"{_same('metadata.finalizers')} && {_same('metadata.ownerReferences')}",
-        "fits": _FITS,
         "may": _asked("approve"),
         "mayRemove": _asked("delete"),
     }
     return _matching("UPDATE", _REQUESTS) | {
-        "variables": [{"name": name, "expression": text} for name, text in variables.items()],
+        "variables": [*_OF_USER, *({"name": name, "expression": text} for name, text in variables.items())],
         "validations": [*_rights(), *_signed(), *_separation()],
         "auditAnnotations": [
             {
@@ -263,9 +263,9 @@ def _is_own(parent: str, field: str) -> str:
         return f"(has({parent}.{field}.{name}) ? {parent}.{field}.{name} : {empty})"
 
     return (
-        f"has({parent}.{field}) && {said('uid', chr(39) * 2)} == {_OF_USER['uid']}"
-        f" && sets.equivalent({said('groups', '[]')}, {_OF_USER['groups']})"
-        f" && {said('extra', '{}')} == {_OF_USER['extra']}"
+        f"has({parent}.{field}) && {said('uid', chr(39) * 2)} == variables.uid"
+        f" && sets.equivalent({said('groups', '[]')}, variables.groups)"
+        f" && {said('extra', '{}')} == variables.extra"
     )
 
 
