@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from inquest.api.base import GROUP
 from inquest.api.manifests.admission import not_in_force, render_mutating, render_policies
 from inquest.api.manifests.rbac import (
     DATASTORAGE_USE,
@@ -20,6 +23,7 @@ from inquest.api.manifests.rbac import (
     render_datastorage,
     render_rbac,
 )
+from inquest.api.names import JOURNAL_LABEL, REQUESTER_ANNOTATION
 from inquest.api.registry import PLURALS
 from tests.support.tables import each_row
 
@@ -144,6 +148,14 @@ def test_every_policy_fails_closed_and_is_bound_to_deny() -> None:
     assert {one["spec"]["failurePolicy"] for one in [*policies, *render_mutating()[::2]]} == {"Fail"}
     assert [one["spec"]["policyName"] for one in bindings] == [one["metadata"]["name"] for one in policies]
     assert all(one["spec"]["validationActions"] == ["Deny", "Audit"] for one in bindings)
+
+
+def test_policies_write_names_as_the_api_defines_them() -> None:
+    text = str([*render_policies(), *render_mutating()])
+
+    assert set(re.findall(r"inquest\.dev/[a-z-]+", text)) == {JOURNAL_LABEL, REQUESTER_ANNOTATION}
+    assert set(re.findall(r"'apiGroups': \['([^']+)'\]", text)) == {GROUP}
+    assert "${" not in text
 
 
 def test_what_the_api_server_fills_in_is_no_difference() -> None:
