@@ -54,19 +54,15 @@ async def _at_last(
         await ports.clock.sleep(wait)
         pause = min(LONGEST_PAUSE, 2 * pause)
         try:
-            return await _again(ports, ownership, work, drafts)
+            # Another try: the one before may have arrived, and others may have taken the case meanwhile.
+            if not await ownership.holds(work.claim):
+                raise Fenced(f"{work.investigation.name} was lost while its slot could not be written")
+            journal = await ports.journal.read(work.investigation.uid)
+            if len(journal.entries) > len(work.journal.entries):
+                return journal
+            return await _add(ports, ownership, work, drafts, journal)
         except (Unavailable, RateLimited) as later:
             error = later
-
-
-async def _again(ports: ControllerPorts, ownership: Ownership, work: CaseWork, drafts: Sequence[Draft]) -> Log:
-    """Another try: the one before may have arrived, and others may have taken the case meanwhile."""
-    if not await ownership.holds(work.claim):
-        raise Fenced(f"{work.investigation.name} was lost while its slot could not be written")
-    journal = await ports.journal.read(work.investigation.uid)
-    if len(journal.entries) > len(work.journal.entries):
-        return journal
-    return await _add(ports, ownership, work, drafts, journal)
 
 
 async def _add(

@@ -14,7 +14,7 @@ from inquest.api.conditions import ConditionValue, initial_conditions, set_condi
 from inquest.computing import compute
 from inquest.controllers.ports import ControllerPorts
 from inquest.core.redaction.redacted import Redacted
-from inquest.errors import Forbidden, Invalid, NeedsPerson
+from inquest.errors import Forbidden, Invalid
 from inquest.ports.clock import Clock
 from inquest.ports.kubernetes import Json, ResourceKind
 
@@ -115,7 +115,8 @@ async def publish_status(
     try:
         return await ports.status.apply_status(kind, obj)
     except (Invalid, Forbidden) as error:
-        why = _in_plain_words(error)
+        # The answer quotes what it refuses: what could be refused again is left out.
+        why = "".join(char for char in str(error) if char.isascii() and char.isprintable())[:MOST_WORDS]
         log.warning("status refused", kind=kind.kind, namespace=found.namespace, name=found.name, error=why)
         on_refusal(why)
         taken = _without(found.status.to_object(), leave_out)
@@ -156,11 +157,6 @@ def minimal_status(accepted: Json, refused: Json) -> Json:
 
 def _is_same(known: Json | None, one: Json) -> bool:
     return known is not None and {**known, "message": ""} == one
-
-
-def _in_plain_words(error: NeedsPerson) -> str:
-    """The answer quotes what it refuses: what could be refused again is left out."""
-    return "".join(char for char in str(error) if char.isascii() and char.isprintable())[:MOST_WORDS]
 
 
 def _without(status: Json, leave_out: tuple[str, ...]) -> Json:

@@ -80,7 +80,9 @@ async def excess_rights(
     asked = [granted(question, namespace) for question in MUST_NOT for namespace in _places(question, namespaces)]
     answers = await _all(*asked, *(listed(namespace) for namespace in namespaces or ("default",)))
     found = set[str]().union(*answers) - set(tolerated)
-    _show(found)
+    ACCESS_EXCESS.clear()
+    for text in found:
+        ACCESS_EXCESS.labels(text).set(1)
     return tuple(sorted(found))
 
 
@@ -212,9 +214,3 @@ def _places(question: RequiredAccess, namespaces: Sequence[str]) -> tuple[str, .
 
 def _access(question: RequiredAccess, namespace: str) -> Access:
     return Access(question.verb, question.group, question.resource, question.subresource, namespace)
-
-
-def _show(found: set[str]) -> None:
-    ACCESS_EXCESS.clear()
-    for text in found:
-        ACCESS_EXCESS.labels(text).set(1)

@@ -190,7 +190,11 @@ class _Pages:
 def _in_folder(folder: Path) -> _Pages:
     if not folder.is_dir():
         raise CaseFileError(folder, 1, "there is no such folder or file")
-    _must_hold_its_own(folder)
+    # A case comes from others: a link in it could show any file of this machine as evidence.
+    home = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(home):
+            raise CaseFileError(path, 1, f"is a link that leads out of {folder.name}: put a copy in its place")
     head = read_page(folder / CASE)
     head.mapping()
     head.known(_CASE_WORDS)
@@ -258,14 +262,6 @@ def _background(head: YamlDocument, name: str) -> Iterator[YamlDocument]:
     if not _NAME.fullmatch(name) or found is None or found.is_symlink():
         raise head.fault(f"there is no background {name!r} in {BACKGROUNDS}", "background")
     yield from read_yaml_pages(found)
-
-
-def _must_hold_its_own(folder: Path) -> None:
-    """A case comes from others: a link in it could show any file of this machine as evidence."""
-    home = folder.resolve()
-    for path in folder.rglob("*"):
-        if path.is_symlink() and not path.resolve().is_relative_to(home):
-            raise CaseFileError(path, 1, f"is a link that leads out of {folder.name}: put a copy in its place")
 
 
 def _time(head: YamlDocument, *place: str) -> datetime:

@@ -252,7 +252,15 @@ async def stored_case(kube: Clients, settings: Settings, uid: str) -> Case:
         return case
     async with AsyncExitStack() as stack:
         try:
-            return await from_records(_kept(settings, SystemClock(), stack), uid)
+            # The service with the records; an embedded one is read from its database, which is never made here.
+            clock = SystemClock()
+            chosen = settings.datastorage
+            if chosen.mode == "external":
+                client = external_datastorage(chosen, clock)
+            else:
+                client = DataStorageClient.in_process(_service(chosen.database, stack), clock=clock)
+            stack.push_async_callback(client.close)
+            return await from_records(client, uid)
         except NotRecorded as error:
             raise NotRecorded(f"{_looked_into(settings)}: {error}") from error
 
@@ -271,17 +279,6 @@ def recorded_investigation(case: Case) -> Investigation:
     opened = case.opened
     metadata = ObjectMeta(name=opened.name, namespace=opened.namespace)
     return Investigation(metadata=metadata, spec=opened.spec, status=InvestigationStatus(**status_changes(case)))
-
-
-def _kept(settings: Settings, clock: SystemClock, stack: AsyncExitStack) -> DataStorageClient:
-    """The service with the records; an embedded one is read from its database, which is never made here."""
-    chosen = settings.datastorage
-    if chosen.mode == "external":
-        client = external_datastorage(chosen, clock)
-    else:
-        client = DataStorageClient.in_process(_service(chosen.database, stack), clock=clock)
-    stack.push_async_callback(client.close)
-    return client
 
 
 def _service(database: str, stack: AsyncExitStack) -> Starlette:

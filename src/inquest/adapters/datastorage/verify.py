@@ -41,7 +41,16 @@ class VerifiedChains:
                     found |= await self._verdict(uid)
         except (TimeoutError, InquestError) as error:
             log.warning("chains not checked", unchecked=len(wanted) - len(found), why=str(error) or "no time left")
-        _tell(found, len(wanted))
+        asked = len(wanted)
+        broken = [uid for uid, holds in found.items() if not holds]
+        for result, count in (
+            ("held", len(found) - len(broken)),
+            ("broken", len(broken)),
+            ("unchecked", asked - len(found)),
+        ):
+            HISTORY_CHAINS.labels(result).inc(count)
+        if broken:
+            log.error("audit trail does not hold", remediations=broken[:20], broken=len(broken))
         return found
 
     async def _verdict(self, uid: str) -> Mapping[str, bool]:
@@ -53,15 +62,3 @@ class VerifiedChains:
         if answer.is_valid:
             self._held[uid] = True
         return {uid: answer.is_valid}
-
-
-def _tell(found: Mapping[str, bool], asked: int) -> None:
-    broken = [uid for uid, holds in found.items() if not holds]
-    for result, count in (
-        ("held", len(found) - len(broken)),
-        ("broken", len(broken)),
-        ("unchecked", asked - len(found)),
-    ):
-        HISTORY_CHAINS.labels(result).inc(count)
-    if broken:
-        log.error("audit trail does not hold", remediations=broken[:20], broken=len(broken))

@@ -403,7 +403,9 @@ def _error(request: Request, reply: Reply) -> errors.InquestError:
         case 429:
             return errors.RateLimited(SYSTEM, _retry_after(reply))
         case code if code >= 500:
-            return _failure(reply, status, message)
+            if "request is too large" in str(status.get("message", "")):
+                return errors.Invalid(message)
+            return errors.Unavailable(SYSTEM, f"{reply.status} to {message}")
         case _:
             return errors.Invalid(message)
 
@@ -415,12 +417,6 @@ def _absent(request: Request, status: Json, message: str) -> errors.InquestError
     if request.path.startswith(f"/apis/{GROUP}/"):
         return errors.UnknownKind(f"Inquest's kinds are not installed in this cluster: {INSTALL}")
     return errors.UnknownKind(message)
-
-
-def _failure(reply: Reply, status: Json, message: str) -> errors.InquestError:
-    if "request is too large" in str(status.get("message", "")):
-        return errors.Invalid(message)
-    return errors.Unavailable(SYSTEM, f"{reply.status} to {message}")
 
 
 def _status(reply: Reply) -> Json:

@@ -105,7 +105,13 @@ class StackClient:
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise Unavailable(self._system, f"no answer within {self._address.whole:g} s") from error
         except httpx2.HTTPError as error:
-            raise Unavailable(self._system, _why(error)) from error
+            # A connection's error often says nothing itself; what lies below it does.
+            seen: BaseException | None = error
+            for _ in range(6):
+                if seen is None or str(seen):
+                    break
+                seen = seen.__cause__
+            raise Unavailable(self._system, str(seen or type(error).__name__)[:MOST_WORDS]) from error
         except httpx2.InvalidURL as error:
             raise Invalid("the query is too long once each of its selectors is bound: name fewer series") from error
         except OversizedAnswer as error:
@@ -153,13 +159,3 @@ def _words(said: Any, body: bytes) -> str:
         return str(said.get("error") or said.get("message") or "it gave no reason")[:MOST_WORDS]
     text = body[: 4 * MOST_WORDS].decode("utf-8", "replace").strip()
     return "it gave no reason" if not text or text.startswith("<") else text[:MOST_WORDS]
-
-
-def _why(error: BaseException) -> str:
-    """A connection's error often says nothing itself; what lies below it does."""
-    seen: BaseException | None = error
-    for _ in range(6):
-        if seen is None or str(seen):
-            break
-        seen = seen.__cause__
-    return str(seen or type(error).__name__)[:MOST_WORDS]

@@ -36,7 +36,8 @@ async def read_evidence(
     if not direct:
         try:
             with _explained():
-                answer = await _asked(at, name, number)
+                files = at.kube.case_files
+                answer = await (files.piece(at.namespace, name, number) if number else files.index(at.namespace, name))
                 return DisclosedEvidence(tuple(map(_piece, answer.get("evidence") or ())), withheld_of(answer))
         except UnknownKind:
             pass
@@ -44,11 +45,6 @@ async def read_evidence(
         return DisclosedEvidence((await stored_case(at.kube, settings, uid)).evidence)
     except (NotHere, Forbidden) as error:
         raise out_of_reach(error, direct=direct) from error
-
-
-async def _asked(at: Session, name: str, number: str) -> Json:
-    files = at.kube.case_files
-    return await (files.piece(at.namespace, name, number) if number else files.index(at.namespace, name))
 
 
 async def read_record(at: Session, name: str) -> tuple[Case, Mapping[str, str]]:

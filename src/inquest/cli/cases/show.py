@@ -128,7 +128,15 @@ async def _live(at: Session, name: str) -> CaseObjects:
             width, height = shown.console.size
             # One row is left for the cursor.
             lines = fit_lines(as_tree(case_tree(last), width), width, height - 1)
-            shown.update(_coloured(lines), refresh=True)
+            # The lines with their signs in colour; nothing in them is read as markup.
+            text = Text()
+            for line in lines:
+                found = _SIGN.match(line)
+                start = found.start(1) if found else 0
+                text.append(line[:start])
+                text.append(line[start : start + 1], style=COLOURS[State(found[1])] if found else "")
+                text.append(f"{line[start + 1 :]}\n")
+            shown.update(text, refresh=True)
     return _there(last, name)
 
 
@@ -148,18 +156,6 @@ def _there(last: CaseObjects | None, name: str) -> CaseObjects:
 
 
 _SIGN: Final = re.compile(r"^[│├└─ ]*([✔✖▶○!]) ")
-
-
-def _coloured(lines: list[str]) -> Text:
-    """The lines with their signs in colour; nothing in them is read as markup."""
-    text = Text()
-    for line in lines:
-        found = _SIGN.match(line)
-        start = found.start(1) if found else 0
-        text.append(line[:start])
-        text.append(line[start : start + 1], style=COLOURS[State(found[1])] if found else "")
-        text.append(f"{line[start + 1 :]}\n")
-    return text
 
 
 # --- explaining ---------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -280,7 +280,11 @@ class CatalogueController:
         now = await self.ports.now()
         changes = dict(result.changes)
         if changes.get("registration") is Registration.ACTIVE:
-            changes["registered_at"] = _registered_before(found, changes) or now
+            # When this very content was registered; None where it was not in force, or was another.
+            status: Any = found.status
+            was_in_force = status.registration in (Registration.ACTIVE, Registration.PENDING)
+            is_same = getattr(status, "content_hash", None) == changes.get("content_hash")
+            changes["registered_at"] = (status.registered_at if was_in_force and is_same else None) or now
         await publish_status(self.ports, kind, found, changes, result.verdicts, now=now)
         place = f"{kind.kind} {found.namespace}/{found.name}"
         if result.again:
@@ -296,14 +300,6 @@ def _not_registered(kind: ResourceKind, name: str, why: str) -> None:
 
 def _active(found: Iterable[RemediationWorkflow]) -> list[RemediationWorkflow]:
     return [one for one in found if one.status.registration is Registration.ACTIVE]
-
-
-def _registered_before(found: Resource, changes: Mapping[str, Any]) -> datetime | None:
-    """When this very content was registered; None where it was not in force, or was another."""
-    status: Any = found.status
-    was_in_force = status.registration in (Registration.ACTIVE, Registration.PENDING)
-    is_same = getattr(status, "content_hash", None) == changes.get("content_hash")
-    return status.registered_at if was_in_force and is_same else None
 
 
 def words_of(found: ActionType) -> dict[str, str]:

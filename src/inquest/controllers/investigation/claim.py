@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
 
 from inquest.api.base import OWNER_FIELD_MANAGER, rfc3339
@@ -151,7 +150,8 @@ class Ownership:
     async def _swap(
         self, found: Investigation, epoch: int, *, attempts: int | None = None, head: JournalHead | None = None
     ) -> CaseClaim:
-        since = _since(found, self.ports.replica) or await self.ports.now()
+        owner: ReplicaOwner | None = found.status.owner
+        since = (owner.since if owner and owner.replica == self.ports.replica else None) or await self.ports.now()
         status: dict[str, Any] = {"owner": {"replica": self.ports.replica, "epoch": epoch, "since": rfc3339(since)}}
         status |= {"attempts": attempts} if attempts is not None else {}
         status |= {"journal": head.to_object()} if head else {}
@@ -187,8 +187,3 @@ class Ownership:
             self._seen[replica] = (renewed, now)
             return False
         return now - since > LEASE_SECONDS
-
-
-def _since(found: Investigation, replica: str) -> datetime | None:
-    owner: ReplicaOwner | None = found.status.owner
-    return owner.since if owner and owner.replica == replica else None

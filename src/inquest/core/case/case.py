@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from inquest.api.investigation import PinnedSignal
 from inquest.api.refs import Business, TargetRef
-from inquest.api.signal import SignalContext
 from inquest.api.types import Environment, Phase, Reason
 from inquest.core.case import endings, facts, outcome
 from inquest.core.case.facts import (
@@ -306,21 +305,16 @@ def reclassify_input(
     own = signal if is_its_own else said
     asked = said.model_copy(update={"environment": own.environment})
     found = classify_signal(asked, around, custom_keys=custom_keys).context
+    # Names and custom labels that an administrator wrote; ranks as they were found, which are no looser.
+    owner = around.owner if around.administered else {}
+    named = classify_signal(asked, replace(around, owner=owner), custom_keys=custom_keys).context
+    business, ranked = named.business or Business(), found.business or Business()
+    ranks = {name: getattr(ranked, name) for name in ("criticality", "sla_requirement", "derived")}
     return replace(
         question,
         environment=found.environment or Environment.UNKNOWN,
         priority=stricter(found.priority, own.priority),
         risk_tolerance=stricter(found.risk_tolerance, own.risk_tolerance) or PolicyInput.risk_tolerance,
-        **_administered(asked, around, found, custom_keys),
+        business=business.model_copy(update=ranks),
+        custom_labels=named.custom_labels,
     )
-
-
-def _administered(
-    signal: PinnedSignal, around: LabelsAround, found: SignalContext, custom_keys: Iterable[str]
-) -> dict[str, Any]:
-    """Names and custom labels that an administrator wrote; ranks as they were found, which are no looser."""
-    owner = around.owner if around.administered else {}
-    named = classify_signal(signal, replace(around, owner=owner), custom_keys=custom_keys).context
-    business, ranked = named.business or Business(), found.business or Business()
-    ranks = {name: getattr(ranked, name) for name in ("criticality", "sla_requirement", "derived")}
-    return {"business": business.model_copy(update=ranks), "custom_labels": named.custom_labels}

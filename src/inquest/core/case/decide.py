@@ -33,25 +33,21 @@ def next_step(case: Case, view: Observed) -> Step:
 def _stopped(case: Case, view: Observed) -> outcome.Conclusion | None:
     """A person's stop, or time that is spent; what waits for people or Jobs has clocks of its own."""
     if view.cancelled:
-        return _cancelled(case)
+        undoing = case.last(facts.UndoPlanned) is not None
+        if case.phase is Phase.VERIFYING:
+            return (
+                endings.stopped_undoing(chosen_conclusion(case))
+                if undoing
+                else endings.stopped_waiting(chosen_conclusion(case))
+            )
+        if case.phase is Phase.EXECUTING:
+            return endings.stopped_undoing_half() if undoing else endings.stopped_running()
+        return endings.end_cancelled()
     if case.phase is Phase.PENDING and view.signal_resolved:
         return outcome.signal_resolved()
     if case.phase is Phase.PENDING and view.waited > view.queue_limit:
         return endings.queue_timeout(duration_from_timedelta(view.waited))
     return endings.timed_out(case.phase) if _is_spent(case, view) else None
-
-
-def _cancelled(case: Case) -> outcome.Conclusion:
-    undoing = case.last(facts.UndoPlanned) is not None
-    if case.phase is Phase.VERIFYING:
-        return (
-            endings.stopped_undoing(chosen_conclusion(case))
-            if undoing
-            else endings.stopped_waiting(chosen_conclusion(case))
-        )
-    if case.phase is Phase.EXECUTING:
-        return endings.stopped_undoing_half() if undoing else endings.stopped_running()
-    return endings.end_cancelled()
 
 
 def _is_spent(case: Case, view: Observed) -> bool:

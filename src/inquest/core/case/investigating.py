@@ -38,7 +38,6 @@ from inquest.core.llm.conversation import (
     BudgetSpent,
     Concluded,
     Conversation,
-    Move,
     RunTools,
     Slot,
     Turn,
@@ -59,7 +58,6 @@ from inquest.core.llm.prompts.rca import (
 from inquest.core.llm.reply.diagnosis import diagnosis_from_reply, diagnosis_without_verdict
 from inquest.core.llm.reply.verdicts import RcaVerdict
 from inquest.core.llm.streams import RUN_STREAMS, StreamFinding
-from inquest.core.llm.tool_calls import PrefetchedCall
 from inquest.core.llm.tool_results import with_results
 from inquest.core.signals.incident import IncidentWindow, incident_window
 from inquest.core.text import make_visible
@@ -127,7 +125,11 @@ def _inquire(case: Case, view: Observed) -> Step:
         step = looking.step(elapsed)
         if step is not None:
             return step
-        move = _better(move, next_move(looking.synthesis(), elapsed=elapsed))
+        # What four looks led to; where that cannot be used, what was said before them.
+        second = next_move(looking.synthesis(), elapsed=elapsed)
+        said = second.reading if isinstance(second, Concluded) else None
+        lost = isinstance(second, Concluded) and (said is None or not said.usable)
+        move = move if lost and isinstance(move, Concluded) else second
     if not isinstance(move, Concluded):
         return step_of_move(Invocation.RCA, move)
     if not move.asked:
@@ -135,13 +137,6 @@ def _inquire(case: Case, view: Observed) -> Step:
         late = endings.timed_out(Phase.INVESTIGATING)
         return RecordFact(facts.Closed(late, view.now, timeout_phase=Phase.INVESTIGATING))
     return RecordFact(facts.Diagnosed(_marked(_diagnosed(case, move), move.spent), view.now))
-
-
-def _better(first: Move, second: Move) -> Move:
-    """What four looks led to; where that cannot be used, what was said before them."""
-    said = second.reading if isinstance(second, Concluded) else None
-    lost = isinstance(second, Concluded) and (said is None or not said.usable)
-    return first if lost and isinstance(first, Concluded) else second
 
 
 def _marked(diagnosis: Diagnosis, spent: str) -> Diagnosis:
@@ -220,13 +215,22 @@ def loop_inquiry(case: Case, view: Observed | None = None) -> Conversation:
     # All that the prompt may be made of: what comes later must not change what was asked.
     grounds = (case.opened, snapshot_of(case), case.first(facts.ContextResolved), known.tools, briefed)
     start = make_once(case, "the prompt of invocation 1", grounds, lambda: _begun(case, known), Conversation)
-    told = grow_conversation(case, Invocation.RCA, start, _slots(case), with_slot)
+    # Replies and results of the loop in order; what came after the streams is another conversation.
+    found: list[Slot] = []
+    for fact in takewhile(lambda fact: not isinstance(fact, facts.StreamsMoved), case.facts):
+        if isinstance(fact, facts.RcaReplied):
+            found.append(fact.reply)
+        elif isinstance(fact, facts.ToolsRan) and fact.invocation is Invocation.RCA:
+            found.append(fact.results)
+    told = grow_conversation(case, Invocation.RCA, start, tuple(found), with_slot)
     return with_results(told, answers_to(told)) if have_begun(case) and told.pending else told
 
 
 def _begun(case: Case, known: Preparation) -> Conversation:
     """Invocation 1 before its first turn."""
     pinned, context = case.opened.pinned, rca_context(case, known)
+    # Calls that the snapshot answers, with what it read.
+    texts = {item.id: item.text for item in snapshot_of(case).snapshot.evidence}
     return begin_conversation(
         Invocation.RCA,
         model=pinned.model,
@@ -241,14 +245,8 @@ def _begun(case: Case, known: Preparation) -> Conversation:
         cited=_cited(case),
         names=names_of(case),
         urgency=urgency_of(case),
-        known=_known(case, known),
+        known=[(one, make_visible(texts[one.evidence])) for one in known.known],
     )
-
-
-def _known(case: Case, known: Preparation) -> list[tuple[PrefetchedCall, str]]:
-    """Calls that the snapshot answers, with what it read."""
-    texts = {item.id: item.text for item in snapshot_of(case).snapshot.evidence}
-    return [(one, make_visible(texts[one.evidence])) for one in known.known]
 
 
 def urgency_of(case: Case) -> int:
@@ -275,17 +273,6 @@ def _budgets(pinned: facts.CaseOptions) -> Budgets:
 
 def _cited(case: Case) -> frozenset[str]:
     return frozenset(name for found in case.findings for name in found.evidence)
-
-
-def _slots(case: Case) -> tuple[Slot, ...]:
-    """Replies and results of the loop in order; what came after the streams is another conversation."""
-    found: list[Slot] = []
-    for fact in takewhile(lambda fact: not isinstance(fact, facts.StreamsMoved), case.facts):
-        if isinstance(fact, facts.RcaReplied):
-            found.append(fact.reply)
-        elif isinstance(fact, facts.ToolsRan) and fact.invocation is Invocation.RCA:
-            found.append(fact.results)
-    return tuple(found)
 
 
 def rca_context(case: Case, known: Preparation) -> RcaContext:

@@ -139,7 +139,13 @@ def _is_final(case: Case, tried: facts.SelectionTried) -> bool:
 def _concluded(case: Case, view: Observed, move: Concluded) -> Step:
     reply = move.reading.reply if move.reading else None
     if not isinstance(reply, SelectionVerdict):
-        return _without_verdict(case, view, silent=move.reading is None)
+        silent = move.reading is None
+        tried = case.last(facts.SelectionTried)
+        if tried is None:
+            return conclude_case(case, view, None, selection_facts(case, silent=silent, lost=not silent))
+        why = "no verdict within its turns" if silent else "the reply could not be read"
+        failed = replace(tried, number=tried.number + 1, validation=selection.unreadable_reply(why), at=view.now)
+        return RecordFact(replace(failed, reply=replace(tried.reply, choice=None)))
     cautions = cautions_from(move.reading.problems if move.reading else (), find_contradictions(reply))
     if reply.choice is None:
         unread = catalogue_unread(case)
@@ -156,15 +162,6 @@ def catalogue_unread(case: Case) -> str:
     asked = [result for batch in batches for result in batch.results if result.tool in DISCOVERY]
     away = [result for result in asked if result.away]
     return f"{away[-1].tool} failed" if away and all(result.error for result in asked) else ""
-
-
-def _without_verdict(case: Case, view: Observed, *, silent: bool) -> Step:
-    tried = case.last(facts.SelectionTried)
-    if tried is None:
-        return conclude_case(case, view, None, selection_facts(case, silent=silent, lost=not silent))
-    why = "no verdict within its turns" if silent else "the reply could not be read"
-    failed = replace(tried, number=tried.number + 1, validation=selection.unreadable_reply(why), at=view.now)
-    return RecordFact(replace(failed, reply=replace(tried.reply, choice=None)))
 
 
 def selection_inquiry(case: Case, view: Observed) -> Conversation:

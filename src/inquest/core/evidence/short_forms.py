@@ -62,7 +62,8 @@ def reread_form(
             found = short(text, evidence_id, tuple(names), cap)
             if found is not None:
                 return found
-    return _other(text, evidence_id, (), cap) or ""
+    lines = [ShortLine(number, line, 0) for number, line in enumerate(text.splitlines()[:OTHER_LINES])]
+    return _fitted(lines, text, evidence_id, cap, lambda kept: "") or ""
 
 
 def condense_log(text: str, evidence_id: str, *, tool: str = "") -> str:
@@ -94,7 +95,9 @@ def _fitted(lines: Iterable[ShortLine], text: str, evidence_id: str, cap: int, n
     kept = _kept(wanted, room)
     if not kept:
         return f"{_whole(wanted[0].text if wanted else '', cap - len(tail) - 1)}\n{tail}"
-    return _text_of(kept, text, evidence_id, note)
+    body = "\n".join(line.text for line in kept)
+    said = note(len(kept))
+    return "\n".join(part for part in (body, said, cut_marker(max(0, len(text) - len(body)), evidence_id)) if part)
 
 
 def _kept(lines: Sequence[ShortLine], room: int) -> list[ShortLine]:
@@ -107,12 +110,6 @@ def _kept(lines: Sequence[ShortLine], room: int) -> list[ShortLine]:
         size -= len(line.text) + 1
         gone.add(line.number)
     return [line for line in lines if line.number not in gone]
-
-
-def _text_of(kept: Sequence[ShortLine], text: str, evidence_id: str, note: Callable[[int], str]) -> str:
-    body = "\n".join(line.text for line in kept)
-    said = note(len(kept))
-    return "\n".join(part for part in (body, said, cut_marker(max(0, len(text) - len(body)), evidence_id)) if part)
 
 
 def _whole(text: str, room: int) -> str:
@@ -301,22 +298,18 @@ def _within(value: Any, room: int) -> Any:
     if len(_compact(value)) <= room:
         return value
     if isinstance(value, Mapping):
-        return _mapping_within(value, room)
+        # Small fields whole; large ones share what is left.
+        kept: dict[str, Any] = {}
+        left = room - 2
+        for key, item in value.items():
+            size = len(_compact(str(key))) + 2
+            found = item if len(_compact(item)) + size <= left // 2 else _within(item, left // 2 - size)
+            if found in (None, {}, []) and item not in (None, {}, []):
+                continue
+            kept[key] = found
+            left -= len(_compact(found)) + size
+        return kept
     return _list_within(value, room) if isinstance(value, list) else None
-
-
-def _mapping_within(value: Mapping[str, Any], room: int) -> dict[str, Any]:
-    """Small fields whole; large ones share what is left."""
-    kept: dict[str, Any] = {}
-    left = room - 2
-    for key, item in value.items():
-        size = len(_compact(str(key))) + 2
-        found = item if len(_compact(item)) + size <= left // 2 else _within(item, left // 2 - size)
-        if found in (None, {}, []) and item not in (None, {}, []):
-            continue
-        kept[key] = found
-        left -= len(_compact(found)) + size
-    return kept
 
 
 def _list_within(value: Sequence[Any], room: int) -> list[Any]:
@@ -366,11 +359,6 @@ def _number(sample: str) -> float:
 
 
 # --- everything else --------------------------------------------------------------------------------------------
-
-
-def _other(text: str, evidence_id: str, names: tuple[str, ...], cap: int) -> str:
-    lines = [ShortLine(number, line, 0) for number, line in enumerate(text.splitlines()[:OTHER_LINES])]
-    return _fitted(lines, text, evidence_id, cap, lambda kept: "")
 
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

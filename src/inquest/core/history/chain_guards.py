@@ -57,7 +57,7 @@ def same_start(recent: Sequence[HistoryEntry], spec_hash: str, now: datetime, ru
     """Each of the last attempts began from the spec that stands there now: they changed nothing that lasted."""
     if not spec_hash:
         return None
-    tries = sum(1 for _ in takewhile(lambda entry: _starts_from(entry, spec_hash), recent))
+    tries = sum(1 for _ in takewhile(lambda entry: entry.pre_spec_hash == spec_hash or entry.hash_match == PRE, recent))
     message = f"the last {tries} remediations began from the spec that is there now"
     return (INEFFECTIVE_CHAIN, message) if tries >= rules.chain else None
 
@@ -83,10 +83,6 @@ CHAIN_GUARDS: Final[tuple[Callable[[Sequence[HistoryEntry], str, datetime, Chain
     forward_chain,
     recurrence,
 )
-
-
-def _starts_from(entry: HistoryEntry, spec_hash: str) -> bool:
-    return entry.pre_spec_hash == spec_hash or entry.hash_match == PRE
 
 
 def _leads_to(earlier: HistoryEntry, later: HistoryEntry) -> bool:

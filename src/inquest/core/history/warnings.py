@@ -77,15 +77,11 @@ def _repeated(entries: Sequence[HistoryEntry], threshold: int) -> Iterator[Histo
     for key, series in _grouped(entries, lambda entry: f"{entry.what} for {entry.signal_type}"):
         failures = [entry for entry in series if entry.completed and not entry.effective]
         if len(failures) >= threshold:
-            yield _repetition(key, failures)
-
-
-def _repetition(key: str, failures: Sequence[HistoryEntry]) -> HistoryWarning:
-    hopeless = not any((entry.effectiveness_score or 0) > 0 or entry.signal_resolved for entry in failures)
-    advice = "it must not be selected again" if hopeless else "choose another workflow, or ask for human review"
-    return HistoryWarning(
-        "RepeatedIneffective", f"{key} was tried {len(failures)} times without effect: {advice}", hopeless
-    )
+            hopeless = not any((entry.effectiveness_score or 0) > 0 or entry.signal_resolved for entry in failures)
+            advice = "it must not be selected again" if hopeless else "choose another workflow, or ask for human review"
+            yield HistoryWarning(
+                "RepeatedIneffective", f"{key} was tried {len(failures)} times without effect: {advice}", hopeless
+            )
 
 
 def _drifts(entries: Sequence[HistoryEntry]) -> Iterator[HistoryWarning]:

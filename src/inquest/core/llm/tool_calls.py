@@ -64,12 +64,8 @@ def _plan_one(inquiry: Conversation, call: ToolCall, batch: dict[str, str]) -> t
         over = counted.calls.total > counted.budgets.calls
         return AnsweredCall(refused), replace(counted, overspent=counted.overspent or over)
     batch[key] = call.id
-    return _run(counted, call), replace(counted, runs=counted.runs + 1)
-
-
-def _run(inquiry: Conversation, call: ToolCall) -> ToolRun:
-    evidence_id = f"E{inquiry.first_evidence + inquiry.runs}"
-    return ToolRun(call, evidence_id, boundary_of(inquiry.seed, evidence_id))
+    evidence_id = f"E{counted.first_evidence + counted.runs}"
+    return ToolRun(call, evidence_id, boundary_of(counted.seed, evidence_id)), replace(counted, runs=counted.runs + 1)
 
 
 def boundary_of(seed: str, evidence_id: str) -> str:

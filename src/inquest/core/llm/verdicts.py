@@ -37,7 +37,10 @@ def judge_reply(inquiry: Conversation, reply: ModelReply) -> Conversation:
         max_tokens = min(2 * reply.usage.completion, TRUNCATED_MAX_TOKENS) or FIRST_MAX_TOKENS
         inquiry = replace(inquiry, truncated=True, max_tokens=max_tokens)
         if not inquiry.spent:
-            return _ask_for_the_whole(inquiry, reply)
+            # The cut text stays in view; cut arguments go with it as text, for as arguments an endpoint refuses them.
+            cut = "\n".join(part for part in (reply.text, *(call.arguments for call in reply.tool_calls)) if part)
+            said = add_messages(inquiry, Message("assistant", cut)) if cut else inquiry
+            return add_messages(said, Message("user", TRUNCATED.format(tools=submit_names(inquiry))))
     reading = read_verdict(inquiry.invocation, reply)
     if inquiry.spent and reply.tool_calls and not verdict_call(reply) and not reading.usable:
         return replace(inquiry, concluded=Concluded(None, inquiry.spent))
@@ -65,13 +68,6 @@ def _conclude(inquiry: Conversation, reading: Reading) -> Conversation:
 
 
 # --- what is asked for again ---------------------------------------------------------------------------------------
-
-
-def _ask_for_the_whole(inquiry: Conversation, reply: ModelReply) -> Conversation:
-    """The cut text stays in view; cut arguments go with it as text, for as arguments an endpoint refuses them."""
-    cut = "\n".join(part for part in (reply.text, *(call.arguments for call in reply.tool_calls)) if part)
-    said = add_messages(inquiry, Message("assistant", cut)) if cut else inquiry
-    return add_messages(said, Message("user", TRUNCATED.format(tools=submit_names(inquiry))))
 
 
 def _remind(inquiry: Conversation, reply: ModelReply) -> Conversation:

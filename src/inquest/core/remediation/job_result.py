@@ -107,20 +107,16 @@ def _states(pods: Iterable[Json]) -> Iterator[_State]:
     for pod in pods:
         status = status_of(pod)
         for one in all_statuses(status):
-            yield _state(one, _texts(status))
-
-
-def _state(status: Json, of_pod: tuple[str, ...]) -> _State:
-    state = status.get("state") or {}
-    waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
-    return _State(
-        container=str(status.get("name", "")),
-        started=bool(ended.get("startedAt") or (state.get("running") or {}).get("startedAt")),
-        waiting=str(waiting.get("reason") or ""),
-        exit_code=ended.get("exitCode"),
-        texts=(*_texts({"reason": ended.get("reason")}), *_texts(waiting), *of_pod),
-        own=str(ended.get("message") or ""),
-    )
+            state = one.get("state") or {}
+            waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
+            yield _State(
+                container=str(one.get("name", "")),
+                started=bool(ended.get("startedAt") or (state.get("running") or {}).get("startedAt")),
+                waiting=str(waiting.get("reason") or ""),
+                exit_code=ended.get("exitCode"),
+                texts=(*_texts({"reason": ended.get("reason")}), *_texts(waiting), *_texts(status)),
+                own=str(ended.get("message") or ""),
+            )
 
 
 def _texts(found: Json) -> tuple[str, ...]:

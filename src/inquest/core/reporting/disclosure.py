@@ -14,7 +14,7 @@ from typing import Final
 from inquest.core.case import facts
 from inquest.core.case.case import Case
 from inquest.core.case.transitions import fold_case
-from inquest.core.evidence.evidence import Evidence, Gap, Json, Origin
+from inquest.core.evidence.evidence import Evidence, Gap, Origin
 from inquest.core.evidence.snapshot import Snapshot
 
 OBJECTS: Final = "kubectl_"
@@ -48,10 +48,7 @@ def origins_of(found: Evidence) -> Origins:
         return (Origin("", "NodeMetrics", "metrics.k8s.io/v1beta1"),)
     if not found.tool.startswith(OBJECTS):
         return None
-    return _asked(found.arguments)
-
-
-def _asked(said: Json) -> Origins:
+    said = found.arguments
     place, kind = str(said.get("namespace") or ""), str(said.get("kind") or "")
     version = str(said.get("api_version") or "")
     if kind.lower() in ("namespace", "namespaces", "ns"):

@@ -125,11 +125,7 @@ def _of_context(case: Case, fact: Any, tools: Offered) -> Iterator[Measure]:
     }
     for part, ok in found.items():
         yield Measure("enrichment", {"part": part, "status": "ok" if ok else "failed"})
-    yield from _of_recurrence(case, fact)
-
-
-def _of_recurrence(case: Case, fact: Any) -> Iterator[Measure]:
-    """The same target has a case again, soon after a run: what was then taken for a fix may have been none."""
+    # The same target has a case again, soon after a run: what was then taken for a fix may have been none.
     if fact != case.first(facts.ContextResolved) or not fact.history.available or fact.history.scope == BY_HASH:
         return
     before = next(iter(fact.history.newest_first), None)

@@ -72,7 +72,14 @@ def _told(case: Case) -> NoticeText | None:
     if isinstance(fact, facts.ApprovalRequested):
         return _asking(case, fact, f"Approval needed: {_summary(case)}", _asked_with(case))
     if isinstance(fact, facts.ApprovalEscalated):
-        return _silence(case)
+        # One priority higher than the question itself.
+        asked = case.last(facts.ApprovalRequested)
+        if asked is None:
+            return None
+        higher = _ASCENDING[min(_ASCENDING.index(_asked_with(case)) + 1, len(_ASCENDING) - 1)]
+        return _asking(
+            case, asked, f"Nobody has decided, expires at {rfc3339(asked.expires_at)}: {_summary(case)}", higher
+        )
     return _closing_notice(case, fact) if isinstance(fact, facts.Closed) else None
 
 
@@ -117,15 +124,6 @@ def _asking(case: Case, asked: facts.ApprovalRequested, title: str, priority: st
 
 def _asked_with(case: Case) -> str:
     return _APPROVAL_PRIORITY.get(str(signal_of(case).priority), "Low")
-
-
-def _silence(case: Case) -> NoticeText | None:
-    """One priority higher than the question itself."""
-    asked = case.last(facts.ApprovalRequested)
-    if asked is None:
-        return None
-    higher = _ASCENDING[min(_ASCENDING.index(_asked_with(case)) + 1, len(_ASCENDING) - 1)]
-    return _asking(case, asked, f"Nobody has decided, expires at {rfc3339(asked.expires_at)}: {_summary(case)}", higher)
 
 
 def _closing_notice(case: Case, fact: facts.Closed) -> NoticeText | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
@@ -397,6 +396,8 @@ def _cost(case: Case, turns: Turns) -> dict[str, Any]:
     batches = [results_in(fact) for fact in case.facts]
     worked = sum(reply.milliseconds for reply in replies)
     worked += sum(max((result.milliseconds for result in results), default=0) for results in batches)
+    # As text without an exponent; an unknown cost is not 0.
+    cost = total_cost(replies)
     return {
         "usage": api.UsageSummary(
             model=shorten(replies[-1].model, 253) if replies else None,
@@ -406,15 +407,10 @@ def _cost(case: Case, turns: Turns) -> dict[str, Any]:
             cached_tokens=usage.cached,
             completion_tokens=usage.completion,
             total_tokens=usage.total,
-            cost=_decimal(total_cost(replies)),
+            cost=None if cost is None else f"{cost:.6f}".rstrip("0").rstrip("."),
             duration_seconds=round(worked / 1000),
         )
     }
-
-
-def _decimal(cost: Decimal | None) -> str | None:
-    """As text without an exponent; an unknown cost is not 0."""
-    return None if cost is None else f"{cost:.6f}".rstrip("0").rstrip(".")
 
 
 def _progress(case: Case, turns: Turns) -> dict[str, Any]:

@@ -131,10 +131,6 @@ def canonical(value: object) -> str:
         return "{" + ",".join(f"{_string(key)}:{canonical(value[key])}" for key in keys) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(canonical(item) for item in value) + "]"
-    return _scalar(value)
-
-
-def _scalar(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return _number(float(value)) if isinstance(value, int | float) else _string(str(value))

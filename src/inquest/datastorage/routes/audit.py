@@ -38,19 +38,15 @@ async def append_event(request: Request) -> Response:
         async with asyncio.timeout(WRITE_SECONDS):
             await service.audit_log.append([event])
     except WireProblem as problem:
-        raise _without_index(problem) from problem
+        # A single event has no place in a list to speak of.
+        detail = problem.detail.removeprefix("event at index 0: ")
+        raise WireProblem(problem.status, problem.slug, detail, title=problem.title) from problem
     body = {
         "event_id": event.event_id,
         "event_timestamp": instant_text(event.event_timestamp),
         "message": "Audit event created successfully",
     }
     return JSONResponse(body, status_code=201)
-
-
-def _without_index(problem: WireProblem) -> WireProblem:
-    """A single event has no place in a list to speak of."""
-    detail = problem.detail.removeprefix("event at index 0: ")
-    return WireProblem(problem.status, problem.slug, detail, title=problem.title)
 
 
 @operations.add("POST", "/audit/events/batch", {201: "StoredEvents"}, body="NewEvents", problems=(409,))

@@ -55,7 +55,10 @@ class AuditLog:
 
     async def page(self, question: AuditQuestion) -> tuple[list[dict[str, Any]], int]:
         """Newest first by (timestamp, event id), and the number of all that fit."""
-        conditions = _conditions(question)
+        equal = [audit_events.c[name] == value for name, value in question.equal.items()]
+        since = [audit_events.c.event_ts >= question.since] if question.since else []
+        until = [audit_events.c.event_ts <= question.until] if question.until else []
+        conditions = [*equal, *since, *until]
         newest = audit_events.c.event_ts.desc(), audit_events.c.event_id.desc()
         wanted = select(audit_events).where(*conditions).order_by(*newest)
 
@@ -163,13 +166,6 @@ def link_of(row: Stored) -> hash_chain.ChainedEvent:
     """A stored row as a link of its chain."""
     derived = {name: row[name] for name in _DERIVED}
     return hash_chain.ChainedEvent(_event(row), row["event_hash"] or "", row["previous_event_hash"] or "", derived)
-
-
-def _conditions(question: AuditQuestion) -> list[ColumnElement[bool]]:
-    equal = [audit_events.c[name] == value for name, value in question.equal.items()]
-    since = [audit_events.c.event_ts >= question.since] if question.since else []
-    until = [audit_events.c.event_ts <= question.until] if question.until else []
-    return [*equal, *since, *until]
 
 
 def _number_of(conditions: Sequence[ColumnElement[bool]]) -> Select[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, select, update
 
 from inquest.datastorage.domain.content import ParsedWorkflow
 from inquest.datastorage.domain.registration import (
@@ -74,7 +74,8 @@ class CatalogueStore:
     async def plain_list(self, question: PlainListQuestion) -> tuple[list[dict[str, Any]], int]:
         """A page of records, newest first, and the number of all that fit."""
         order = workflows.c.created_at.desc(), workflows.c.workflow_id
-        wanted = select(workflows).where(*_plain_conditions(question)).order_by(*order)
+        exact = ((workflows.c.status, question.status), (workflows.c.workflow_name, question.workflow_name))
+        wanted = select(workflows).where(*[column == wanted for column, wanted in exact if wanted]).order_by(*order)
         rows = await self._database.read(lambda connection: connection.execute(wanted).mappings().all())
         fitting = [row for row in rows if _fits_labels(row["labels"] or {}, question)]
         return [full_record(row) for row in fitting[question.offset : question.offset + question.limit]], len(fitting)
@@ -189,12 +190,8 @@ def _load(connection: Connection, revision: int) -> CatalogueCache:
     return CatalogueCache(
         revision,
         tuple(TaxonomyEntry(row.action_type, described(row.description), row.status == ACTIVE) for row in types),
-        tuple(_offer(row) for row in rows),
+        tuple(Offer(row["workflow_id"], row["action_type"], labels_of(row), summary(row)) for row in rows),
     )
-
-
-def _offer(row: Stored) -> Offer:
-    return Offer(row["workflow_id"], row["action_type"], labels_of(row), summary(row))
 
 
 _LABEL_COLUMNS = ("labels", "custom_labels", "detected_labels")
@@ -263,11 +260,6 @@ def full_record(row: Stored) -> dict[str, Any]:
 
 
 _TIMES = {"disabledAt": "disabled_at", "createdAt": "created_at", "updatedAt": "updated_at"}
-
-
-def _plain_conditions(question: PlainListQuestion) -> list[ColumnElement[bool]]:
-    exact = ((workflows.c.status, question.status), (workflows.c.workflow_name, question.workflow_name))
-    return [column == wanted for column, wanted in exact if wanted]
 
 
 def _fits_labels(labels: Mapping[str, Any], question: PlainListQuestion) -> bool:

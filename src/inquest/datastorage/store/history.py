@@ -175,20 +175,16 @@ def _number(tier: int) -> Label[int]:
 def _candidates(scope: str, tier: int) -> Select[Any]:
     """The newest `tierLimit` + 1 rows of a tier, newest first."""
     if scope == "hash":
-        return _of_any_object(tier)
+        # Both links apart, so that each arm can stop at its own index.
+        named = _named_by_an_assessment().c
+        arms = (
+            _newest(select(*_CHOSEN).where(_within(tier, _ROWS), _ROWS.pre_spec_hash == _HASH), _ROWS),
+            _newest(select(*named).where(_within(tier, named)), named),
+        )
+        both = union(*(select(arm.subquery()) for arm in arms)).subquery()
+        return _newest(select(both), both.c)
     linked = [_is_linked()] if scope == "target" or tier == OLDER else []
     return _newest(select(*_CHOSEN).where(_within(tier, _ROWS), _of_target(), *linked), _ROWS)
-
-
-def _of_any_object(tier: int) -> Select[Any]:
-    """Both links apart, so that each arm can stop at its own index."""
-    named = _named_by_an_assessment().c
-    arms = (
-        _newest(select(*_CHOSEN).where(_within(tier, _ROWS), _ROWS.pre_spec_hash == _HASH), _ROWS),
-        _newest(select(*named).where(_within(tier, named)), named),
-    )
-    both = union(*(select(arm.subquery()) for arm in arms)).subquery()
-    return _newest(select(both), both.c)
 
 
 @cache

@@ -244,6 +244,12 @@ def history_question(given: Parameters) -> HistoryQuestion:
     tier1, tier2 = (_window(given, name, default) for name, default in _WINDOWS.items())
     if tier2 <= tier1:
         raise _invalid("tier2Window must be greater than tier1Window")
+    scope = given.get("scope") or "target"
+    if scope not in similarity.SCOPES:
+        raise _invalid(f"scope must be one of {', '.join(similarity.SCOPES)}")
+    text = given.get("tierLimit") or str(similarity.DEFAULT_TIER_LIMIT)
+    if not re.fullmatch(r"\d{1,4}", text) or not 1 <= int(text) <= similarity.MOST_TIER_LIMIT:
+        raise _invalid(f"tierLimit must be an integer from 1 to {similarity.MOST_TIER_LIMIT}")
     return HistoryQuestion(
         namespace=given["targetNamespace"],
         kind=given["targetKind"],
@@ -251,8 +257,8 @@ def history_question(given: Parameters) -> HistoryQuestion:
         spec_hash=given["currentSpecHash"],
         tier1=tier1,
         tier2=tier2,
-        scope=_scope(given),
-        tier_limit=_tier_limit(given),
+        scope=scope,
+        tier_limit=int(text),
         cluster=given.get("cluster", ""),
     )
 
@@ -279,20 +285,6 @@ def _window(given: Parameters, name: str, default: timedelta) -> timedelta:
     return window
 
 
-def _scope(given: Parameters) -> str:
-    scope = given.get("scope") or "target"
-    if scope not in similarity.SCOPES:
-        raise _invalid(f"scope must be one of {', '.join(similarity.SCOPES)}")
-    return scope
-
-
-def _tier_limit(given: Parameters) -> int:
-    text = given.get("tierLimit") or str(similarity.DEFAULT_TIER_LIMIT)
-    if not re.fullmatch(r"\d{1,4}", text) or not 1 <= int(text) <= similarity.MOST_TIER_LIMIT:
-        raise _invalid(f"tierLimit must be an integer from 1 to {similarity.MOST_TIER_LIMIT}")
-    return int(text)
-
-
 def _invalid(detail: str) -> WireProblem:
     return WireProblem(400, "invalid-parameter", detail, title="Invalid Parameter")
 
@@ -317,7 +309,16 @@ def _moment(text: str, now: datetime) -> datetime | None:
     try:
         return _absolute(text) or now - _back(text)
     except (ValueError, OverflowError) as error:
-        raise _unreadable_time(text) from error
+        fault = f"invalid time format: {text} (expected: 24h, 7d, or RFC3339 timestamp)"
+        raise WireProblem(
+            400,
+            "validation-error",
+            f"Validation failed for query parameters: query - {fault}",
+            title="Validation Error",
+            instance="/audit/query parameters",
+            resource="query parameters",
+            field_errors={"query": fault},
+        ) from error
 
 
 def _absolute(text: str) -> datetime | None:
@@ -329,19 +330,6 @@ def _absolute(text: str) -> datetime | None:
 def _back(text: str) -> timedelta:
     days = _DAYS.fullmatch(text)
     return timedelta(days=int(days.group(1))) if days else duration_from_text(text)
-
-
-def _unreadable_time(text: str) -> WireProblem:
-    fault = f"invalid time format: {text} (expected: 24h, 7d, or RFC3339 timestamp)"
-    return WireProblem(
-        400,
-        "validation-error",
-        f"Validation failed for query parameters: query - {fault}",
-        title="Validation Error",
-        instance="/audit/query parameters",
-        resource="query parameters",
-        field_errors={"query": fault},
-    )
 
 
 def json_body(raw: bytes) -> Any:

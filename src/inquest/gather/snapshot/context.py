@@ -75,7 +75,17 @@ async def owner_chain(
     """Follow controller owners upwards from the target; no pauses: no retries and no hard failure."""
     found = await _start(cluster, clock, target, pauses)
     if found.start is None or found.kind is None:
-        return _unread(target, found, hard=bool(pauses))
+        error = found.error or UnknownKind(f"no API group serves {target.kind}")
+        recorded = not bool(pauses) or isinstance(error, (NotFound, UnknownKind))
+        cluster_scoped = found.kind is not None and not found.kind.namespaced
+        return OwnerChain(
+            target=target.model_copy(update={"namespace": None}) if cluster_scoped else target,
+            gaps=(Gap(f"get {target.display}", reason_of_gap(error)),),
+            deleted=isinstance(error, NotFound),
+            failure="" if recorded else f"get {target.display}: {reason_of_gap(error)}",
+            scope_known=found.kind is not None,
+            choices=found.choices,
+        )
     chain = await _climbed(cluster, _normalised(target, found.kind), found.start)
     gaps = (*found.gaps, *chain.gaps)
     return replace(chain, choices=found.choices, rivals=found.rivals, gaps=gaps)
@@ -179,20 +189,6 @@ async def _fetched(cluster: Cluster, kind: ResourceKind, target: TargetRef) -> J
 def _normalised(target: TargetRef, kind: ResourceKind) -> TargetRef:
     namespace = target.namespace if kind.namespaced else None
     return TargetRef(api_version=kind.api_version, kind=kind.kind, name=target.name, namespace=namespace)
-
-
-def _unread(target: TargetRef, found: _LookedUp, *, hard: bool) -> OwnerChain:
-    error = found.error or UnknownKind(f"no API group serves {target.kind}")
-    recorded = not hard or isinstance(error, (NotFound, UnknownKind))
-    cluster_scoped = found.kind is not None and not found.kind.namespaced
-    return OwnerChain(
-        target=target.model_copy(update={"namespace": None}) if cluster_scoped else target,
-        gaps=(Gap(f"get {target.display}", reason_of_gap(error)),),
-        deleted=isinstance(error, NotFound),
-        failure="" if recorded else f"get {target.display}: {reason_of_gap(error)}",
-        scope_known=found.kind is not None,
-        choices=found.choices,
-    )
 
 
 async def _climbed(cluster: Cluster, target: TargetRef, start: Json) -> OwnerChain:

@@ -91,23 +91,19 @@ async def _carrier(
     shown = await reader.show(f"{CARRIER} pods", keep_named(answer, lambda pod: pod in pods), about)
     if not pods:
         return shown
+    # Trouble, and lines with the names by which a controller speaks of these Ingresses.
+    hosts = _hosts(ways)
+    backends = (f"{namespace_of(way)}-{name}-" for way in ways for name in backends_of(way))
+    own = (f"{namespace_of(way)}/{name_of(way)}" for way in ways)
+    marks = "|".join(re.escape(mark) for mark in dict.fromkeys((*hosts, *backends, *own)) if mark)
     said, events, owners, settings = await asyncio.gather(
-        logs.carrier_logs(reader, pods, _kept(ways)),
+        logs.carrier_logs(reader, pods, re.compile(f"{_TROUBLE.pattern}|{marks}" if marks else _TROUBLE.pattern)),
         _events(reader, pods),
         _owners(reader, pods),
         _settings(reader, pods),
     )
     accused = await _accused(reader, said)
     return (*shown, *owners, *settings, *events, *said, *accused)
-
-
-def _kept(ways: Sequence[Json]) -> re.Pattern[str]:
-    """Trouble, and lines with the names by which a controller speaks of these Ingresses."""
-    hosts = _hosts(ways)
-    backends = (f"{namespace_of(way)}-{name}-" for way in ways for name in backends_of(way))
-    own = (f"{namespace_of(way)}/{name_of(way)}" for way in ways)
-    marks = "|".join(re.escape(mark) for mark in dict.fromkeys((*hosts, *backends, *own)) if mark)
-    return re.compile(f"{_TROUBLE.pattern}|{marks}" if marks else _TROUBLE.pattern)
 
 
 async def _events(reader: SnapshotReader, pods: Sequence[Json]) -> Sequence[SnapshotEntry]:

@@ -142,17 +142,15 @@ def _many(items: Sequence[Mapping[str, Any]], listing: Listing, output: str, con
     """The list, and whether it was cut, which it says; then what is not in it proves nothing."""
     cut = not listing.complete
     if output in ("json", "yaml"):
-        shown = _that_fit(items)
+        ends = accumulate(len(as_json(item)) for item in items)
+        shown = [
+            item for at, (item, end) in enumerate(zip(items, ends, strict=True)) if at == 0 or end <= LISTED_CHARACTERS
+        ]
         cut = cut or len(shown) < len(items)
         whole = {"items": shown, "total": len(items), "truncated": cut}
         return (as_json(whole) if output == "json" else as_yaml(whole)), cut
     more = " (cut: there are more, narrow it down with a selector)" if cut else ""
     return f"{objects_table(items, context.backends.clock.now())}\ntotal: {len(items)}{more}", cut
-
-
-def _that_fit(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    ends = accumulate(len(as_json(item)) for item in items)
-    return [item for at, (item, end) in enumerate(zip(items, ends, strict=True)) if at == 0 or end <= LISTED_CHARACTERS]
 
 
 async def kubectl_find_resource(context: ToolContext, given: args.FindArguments) -> Output:

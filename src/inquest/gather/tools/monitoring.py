@@ -104,16 +104,7 @@ def range_of(given: args.QueryPrometheus, context: ToolContext) -> Range | None:
     end = moment(given.end or given.time, now, else_at=window.end)
     start = moment(given.start, now, else_at=_before(end, given.range_minutes * 60))
     _check_order(start, end)
-    return Range(start, end, _step(given.step, start, end))
-
-
-def _check_order(start: datetime, end: datetime) -> None:
-    if start >= end:
-        raise Invalid(f"arguments.start: {rfc3339(start)} is not before the end, {rfc3339(end)}")
-
-
-def _step(said: str, start: datetime, end: datetime) -> float:
-    step = seconds_of(said) if said else usual_step(start, end)
+    step = seconds_of(given.step) if given.step else usual_step(start, end)
     if step <= 0:
         raise Invalid("arguments.step: must be above zero")
     length = (end - start).total_seconds()
@@ -123,7 +114,12 @@ def _step(said: str, start: datetime, end: datetime) -> float:
             f"a step of {step:g} s gives {math.ceil(length / step)} points, more than {MOST_POINTS}",
             f"call again with step {wider:g}s or wider",
         )
-    return step
+    return Range(start, end, step)
+
+
+def _check_order(start: datetime, end: datetime) -> None:
+    if start >= end:
+        raise Invalid(f"arguments.start: {rfc3339(start)} is not before the end, {rfc3339(end)}")
 
 
 # --- what is reached ---------------------------------------------------------------------------------------------

@@ -86,7 +86,8 @@ class _IntakeEndpoints:
     async def _taken(self, way: IntakeRoute, payload: object) -> list[Receipt]:
         batch = await self._read(way, payload)
         if isinstance(batch, RefusedPayload):
-            raise _refusal(batch)
+            status = 413 if batch.too_many else 400
+            raise Problem(status, f"{batch.field or 'the body'} {batch.rule}", field=batch.field, rule=batch.rule)
         if seconds := self._rate.take(len(batch)):
             raise too_fast(seconds)
         # One after the other: they share the writes of the operator with its cases.
@@ -114,11 +115,6 @@ def _tell(way: IntakeRoute, sender: str, receipts: list[Receipt]) -> None:
         INTAKE_NOTICES.labels(way.word, result).inc(count)
     faults = [f"{receipt.field}: {receipt.rule}" for receipt in receipts if receipt.rule is not None][:5]
     _log.info("notices", way=way.word, sender=sender, **counts, **({"faults": faults} if faults else {}))
-
-
-def _refusal(found: RefusedPayload) -> Problem:
-    status = 413 if found.too_many else 400
-    return Problem(status, f"{found.field or 'the body'} {found.rule}", field=found.field, rule=found.rule)
 
 
 # --- failures -----------------------------------------------------------------------------------------------------

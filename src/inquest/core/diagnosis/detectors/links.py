@@ -195,22 +195,18 @@ def _references(spec: Json) -> Iterator[tuple[str, str]]:
     yield from (("Secret", str(each.get("name"))) for each in listed(spec, "imagePullSecrets"))
     for volume in listed(spec, "volumes"):
         for source in volume_sources(volume):
-            yield from _of_source(source)
+            yield from _named(source, (("configMap", "ConfigMap"),))
+            claim, secret = value_at(source, "persistentVolumeClaim"), value_at(source, "secret")
+            if claim.get("claimName"):
+                yield "PersistentVolumeClaim", str(claim["claimName"])
+            if secret.get("secretName") or secret.get("name"):
+                yield "Secret", str(secret.get("secretName") or secret.get("name"))
     for container in (*listed(spec, "initContainers"), *listed(spec, "containers")):
         for each in listed(container, "envFrom"):
             yield from _named(each, (("configMapRef", "ConfigMap"), ("secretRef", "Secret")))
         for each in listed(container, "env"):
             pairs = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))
             yield from _named(value_at(each, "valueFrom"), pairs)
-
-
-def _of_source(source: Json) -> Iterator[tuple[str, str]]:
-    yield from _named(source, (("configMap", "ConfigMap"),))
-    claim, secret = value_at(source, "persistentVolumeClaim"), value_at(source, "secret")
-    if claim.get("claimName"):
-        yield "PersistentVolumeClaim", str(claim["claimName"])
-    if secret.get("secretName") or secret.get("name"):
-        yield "Secret", str(secret.get("secretName") or secret.get("name"))
 
 
 def _named(found: Json, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -238,7 +234,10 @@ def _called(plan: _Plan, text: str, namespace: str) -> Iterator[Need]:
     cut = text[:MAX_TEXT]
     hosts = (hit for pattern in (_URL, _HOST_PORT) for hit in pattern.findall(cut))
     for host in dict.fromkeys((*hosts, *map(_last_word, cut.splitlines()))):
-        found = _service_of(plan, host.lower().rstrip("."), namespace)
+        name, _, rest = host.lower().rstrip(".").partition(".")
+        where = rest.partition(".")[0] or namespace
+        is_local = rest == "" or "." not in rest or rest.partition(".")[2].partition(".")[0] == "svc"
+        found = ("Service", where, name) if is_local and plan.snapshot.at("Service", where, name) else None
         if found:
             yield found, CALLS
 
@@ -246,13 +245,6 @@ def _called(plan: _Plan, text: str, namespace: str) -> Iterator[Need]:
 def _last_word(line: str) -> str:
     """The value of a line such as `host: db`, `HOST="db"` or `db`."""
     return _JOINT.split(line.rstrip(" \t;"))[-1].strip("\"'")
-
-
-def _service_of(plan: _Plan, host: str, namespace: str) -> Key | None:
-    name, _, rest = host.partition(".")
-    where = rest.partition(".")[0] or namespace
-    is_local = rest == "" or "." not in rest or rest.partition(".")[2].partition(".")[0] == "svc"
-    return ("Service", where, name) if is_local and plan.snapshot.at("Service", where, name) else None
 
 
 def _of_config_map(plan: _Plan, seen: ObservedObject) -> Iterator[Need]:

@@ -7,7 +7,7 @@ endpoint's cache of the beginning of a request serves them all. Above the cap th
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -163,15 +163,11 @@ def ranked(topic: str, scores: Iterable[ToolScore], budget: int = TOOL_BUDGET) -
     """The best `budget` (1 to 50) of those above 0; where nothing is, the one that always helps."""
     ordered = sorted(scores, key=lambda score: (-score.points, score.secondary, score.tool))
     if ordered and ordered[0].points <= 0:
-        ordered = _with_fallback(ordered)
+        first = next((score for score in ordered if score.tool == FALLBACK_TOOL), ordered[0])
+        chosen = ToolScore(first.tool, FALLBACK, ("fallback: nothing speaks for another",), first.secondary)
+        ordered = [chosen, *(score for score in ordered if score is not first)]
     best = [score for score in ordered if score.points > 0][: max(1, min(50, budget))]
     return ToolPlan(topic, tuple(best), tuple(score for score in ordered if score not in best))
-
-
-def _with_fallback(scores: Sequence[ToolScore]) -> list[ToolScore]:
-    first = next((score for score in scores if score.tool == FALLBACK_TOOL), scores[0])
-    chosen = ToolScore(first.tool, FALLBACK, ("fallback: nothing speaks for another",), first.secondary)
-    return [chosen, *(score for score in scores if score is not first)]
 
 
 def score_of(tool: ToolSchema, topic: Topic, words: Collection[str], known: Collection[str] = ()) -> ToolScore:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from inquest.api.findings import StepState
-from inquest.core.llm.messages import ModelReply, ToolCall, ToolResult
+from inquest.core.llm.messages import ModelReply, ToolResult
 from inquest.core.llm.reply.schemas import SUBMIT_TOOLS
 from inquest.core.llm.tool_calls import arguments_of
 from inquest.core.text import abbreviate, make_visible
@@ -123,11 +123,7 @@ def plan_of(turns: Iterable[PlannedTurn], *, ended: bool = False) -> tuple[Step,
         plan = _booked(plan, turn)
     if len(plan) < MIN_STEPS:
         return ()
-    return tuple(_after_end(step) for step in plan) if ended else plan
-
-
-def _after_end(step: Step) -> Step:
-    return replace(step, state=StepState.SKIPPED) if step.is_open else step
+    return tuple(replace(step, state=StepState.SKIPPED) if step.is_open else step for step in plan) if ended else plan
 
 
 def _revised(plan: tuple[Step, ...], text: str, *, first: bool) -> tuple[Step, ...]:
@@ -152,15 +148,11 @@ def _booked(plan: tuple[Step, ...], turn: PlannedTurn) -> tuple[Step, ...]:
     default = next((index for index, step in enumerate(plan) if step.is_open), None)
     answers = {result.call_id: result for result in turn.results}
     for call in calls:
-        at = _said_step(call, len(plan), default)
+        said = (arguments_of(call) or {}).get(STEP_ARGUMENT)
+        at = said - 1 if type(said) is int and 1 <= said <= len(plan) else default
         if at is not None:
             plan = (*plan[:at], _after_call(plan[at], answers.get(call.id)), *plan[at + 1 :])
     return plan
-
-
-def _said_step(call: ToolCall, count: int, default: int | None) -> int | None:
-    said = (arguments_of(call) or {}).get(STEP_ARGUMENT)
-    return said - 1 if type(said) is int and 1 <= said <= count else default
 
 
 def _after_call(step: Step, result: ToolResult | None) -> Step:

@@ -95,7 +95,11 @@ def _places(invocation: Invocation, reply: ModelReply) -> list[tuple[str, str]]:
 
 def _read_place(invocation: Invocation, tool: str, text: str) -> Reading:
     if invocation is Invocation.SELECTION and tool == SUBMIT_NO_WORKFLOW.name:
-        return _reading_of(_declined(next(find_candidates(text), {})))
+        # A verdict of `submit_result_no_workflow`: the call itself is the statement.
+        form = _Form(next(find_candidates(text), {}), [])
+        reply = _verdict(form, None, (), 0, declined=True)
+        _require_summary(form, reply)
+        return _reading_of((reply, form.problems))
     make = _MAKERS.get(invocation) or (_offered if tool == SUBMIT_WITH_WORKFLOW.name else _told)
     first: Reading | None = None
     for found in find_candidates(text):
@@ -431,14 +435,6 @@ def _offered(found: Found) -> Read:
     form, reply = _selection(found)
     _require_summary(form, reply)
     _require_workflow(form, reply)
-    return reply, form.problems
-
-
-def _declined(found: Found) -> Read:
-    """A verdict of `submit_result_no_workflow`: the call itself is the statement."""
-    form = _Form(found, [])
-    reply = _verdict(form, None, (), 0, declined=True)
-    _require_summary(form, reply)
     return reply, form.problems
 
 

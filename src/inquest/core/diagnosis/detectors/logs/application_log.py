@@ -134,22 +134,18 @@ def _waiting(snapshot: Snapshot, container: Container, log: LogTail | None) -> F
 
 def _of_text(snapshot: Snapshot, text: TextSeen) -> Iterator[Finding]:
     """Log lines that another check collected: its title says of which workload."""
-    container = _named_in(snapshot, text.title)
+    # The container of the pod or workload whose name is in the title, the longest name first.
+    named = [
+        (max(len(name) for name in names), container)
+        for container in every_container(snapshot)
+        if not container.init and (names := [n for n in _names(snapshot, container) if _is_in(n, text.title)])
+    ]
+    container = max(named, key=lambda pair: pair[0])[1] if named else None
     if container is None or not container.is_running:
         return
     found = cause_while_running(view_of(snapshot, container, text), least=1, within=200)
     if found is not None:
         yield _finding(snapshot, container, found, _TEXT, "complains")
-
-
-def _named_in(snapshot: Snapshot, title: str) -> Container | None:
-    """The container of the pod or workload whose name is in the title, the longest name first."""
-    named = [
-        (max(len(name) for name in names), container)
-        for container in every_container(snapshot)
-        if not container.init and (names := [n for n in _names(snapshot, container) if _is_in(n, title)])
-    ]
-    return max(named, key=lambda pair: pair[0])[1] if named else None
 
 
 def _names(snapshot: Snapshot, container: Container) -> tuple[str, str]:

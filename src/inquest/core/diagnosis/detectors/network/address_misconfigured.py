@@ -77,7 +77,9 @@ def _unknown_name(snapshot: Snapshot, address: NamedAddress) -> Finding | None:
     meant = _meant(snapshot, address, *place)
     line = complaint(snapshot, address.caller_ref, (address.host,))
     unresolved = line is not None and bool(RESOLVING.search(line[1]))
-    if _is_own(snapshot, address) or not (proof or (unresolved and meant)):
+    # The name of the caller or of a pod: it listens there.
+    pods = {each.name for each in snapshot.of_kind("Pod") if each.namespace == address.caller.namespace}
+    if address.host.split(".")[0] in {address.caller.name} | pods or not (proof or (unresolved and meant)):
         return None
     behind = _named_like(snapshot, *place)
     if behind is not None and (line or is_short(snapshot, address.caller_ref)):
@@ -120,12 +122,6 @@ def _missing_service(
         facts={**_facts(address, place[0], None), "workload": behind.name},
         refuted_by=("A Service of that name, or another resolver of it, would refute it.",),
     )
-
-
-def _is_own(snapshot: Snapshot, address: NamedAddress) -> bool:
-    """The name of the caller or of a pod: it listens there."""
-    pods = {each.name for each in snapshot.of_kind("Pod") if each.namespace == address.caller.namespace}
-    return address.host.split(".")[0] in {address.caller.name} | pods
 
 
 def _meant(snapshot: Snapshot, address: NamedAddress, name: str, namespace: str) -> ObservedObject | None:

@@ -245,16 +245,12 @@ def _nearest_rule(snapshot: Snapshot, call: Call, policy: ObservedObject) -> Pol
 def _rule_blame(snapshot: Snapshot, call: Call, policy: ObservedObject, number: int, rule: Json) -> PolicyBlame:
     word = peers_word(call.direction)
     if allows_peer(snapshot, policy, rule, call.direction, call.peer):
-        said = ",".join(_port_text(each) for each in listed(rule, "ports"))
+        said = ",".join(f"{each.get('protocol') or 'TCP'}/{each.get('port', 'all')}" for each in listed(rule, "ports"))
         return PolicyBlame(policy, path_of(call.direction, number, "ports"), said, 5)
     slips = _is_near_peer(snapshot, policy, call, rule)
     score = 6 if slips and allows_port(rule, call.port) else 1
     peers_text = ";".join(_peer_text(each) for each in listed(rule, word))
     return PolicyBlame(policy, path_of(call.direction, number, word), peers_text, score)
-
-
-def _port_text(port: Json) -> str:
-    return f"{port.get('protocol') or 'TCP'}/{port.get('port', 'all')}"
 
 
 def _peer_text(peer: Json) -> str:

@@ -245,15 +245,12 @@ def service_named(snapshot: Snapshot, host: str, namespace: str) -> tuple[str, s
     if len(parts) == 1:
         return parts[0], namespace
     if len(parts) == 2 and parts[1] not in _TOP_DOMAINS:
-        return _two_parts(snapshot, parts[0], parts[1], namespace)
+        # `service.namespace`, or `pod.service` of a headless one.
+        second = parts[1]
+        if second in known_namespaces(snapshot):
+            return parts[0], second
+        return (second, namespace) if snapshot.at("Service", namespace, second) else None
     return None
-
-
-def _two_parts(snapshot: Snapshot, first: str, second: str, namespace: str) -> tuple[str, str] | None:
-    """`service.namespace`, or `pod.service` of a headless one."""
-    if second in known_namespaces(snapshot):
-        return first, second
-    return (second, namespace) if snapshot.at("Service", namespace, second) else None
 
 
 @remembered

@@ -110,7 +110,14 @@ def allows_peer(snapshot: Snapshot, policy: ObservedObject, rule: Json, directio
 
 def _is_peer(snapshot: Snapshot, policy: ObservedObject, named: Json, peer: Peer) -> bool:
     if "ipBlock" in named:
-        return _in_block(named.get("ipBlock") or {}, peer)
+        block = named.get("ipBlock") or {}
+        network = _network(block.get("cidr"))
+        if network is None:
+            return True
+        if not peer.addresses:
+            return network.prefixlen <= _WIDE
+        left_out = [each for each in map(_network, block.get("except") or ()) if each is not None]
+        return any(_holds(network, each) and not any(_holds(out, each) for out in left_out) for each in peer.addresses)
     if peer.labels is None:
         return False
     pods = named.get("podSelector")
@@ -124,16 +131,6 @@ def _is_peer(snapshot: Snapshot, policy: ObservedObject, named: Json, peer: Peer
     labels = {NAMESPACE_LABEL: peer.namespace, **(found.labels if found else {})}
     keys = {*(spaces.get("matchLabels") or {}), *(each.get("key") for each in listed(spaces, "matchExpressions"))}
     return _takes(spaces, labels) or (found is None and bool(keys - {NAMESPACE_LABEL}))
-
-
-def _in_block(block: Json, peer: Peer) -> bool:
-    network = _network(block.get("cidr"))
-    if network is None:
-        return True
-    if not peer.addresses:
-        return network.prefixlen <= _WIDE
-    left_out = [each for each in map(_network, block.get("except") or ()) if each is not None]
-    return any(_holds(network, each) and not any(_holds(out, each) for out in left_out) for each in peer.addresses)
 
 
 _WIDE: Final = 16

@@ -162,11 +162,7 @@ def _checked(snapshot: Snapshot, service: ObservedObject, port: Json, ports: Por
         return _other_protocol(snapshot, service, port, number, protocol, ports)
     if protocol == "TCP" and number and number in _MESH_PORTS:
         return None
-    return _unheard(snapshot, service, port, number, ports)
-
-
-def _unheard(snapshot: Snapshot, service: ObservedObject, port: Json, number: int, ports: Ports) -> Finding | None:
-    """A number at which nothing listens, as far as anything tells."""
+    # A number at which nothing listens, as far as anything tells.
     if not number or _answers(number, ports):
         return None
     if ports.heard and number not in ports.heard and (ports.numbers | ports.heard) - {number}:

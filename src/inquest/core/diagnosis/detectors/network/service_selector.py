@@ -58,7 +58,9 @@ def service_selector(snapshot: Snapshot) -> Iterator[Finding]:
         if not selector_of(service) or service.spec.get("type") == "ExternalName":
             continue
         if _finds_nobody(snapshot, service):
-            best = _nearest(snapshot, service)
+            found = [_candidate(snapshot, service, each) for each in _serving(snapshot, service.namespace)]
+            ranked = sorted((each for each in found if each), key=lambda each: (-each.score, each.workload.name))
+            best = ranked[0] if ranked else None
             if best:
                 yield _missed(snapshot, service, best)
         else:
@@ -74,12 +76,6 @@ def _finds_nobody(snapshot: Snapshot, service: ObservedObject) -> bool:
 
 
 # --- the workload that is meant ------------------------------------------------------------------------------------
-
-
-def _nearest(snapshot: Snapshot, service: ObservedObject) -> Candidate | None:
-    found = [_candidate(snapshot, service, each) for each in _serving(snapshot, service.namespace)]
-    ranked = sorted((each for each in found if each), key=lambda each: (-each.score, each.workload.name))
-    return ranked[0] if ranked else None
 
 
 def _serving(snapshot: Snapshot, namespace: str) -> list[ObservedObject]:

@@ -105,19 +105,17 @@ def _in_config_maps(snapshot: Snapshot, container: Container, word: re.Pattern[s
         data = found.data if found else {}
         for key, value in data.items():
             if found and (not keys or key in keys) and (hit := word.search(str(value)[:_MAX_VALUE])):
-                yield key_place(snapshot, found, str(key), _line_around(str(value), hit.start()))
+                text = str(value)
+                at = hit.start()
+                start = text.rfind("\n", 0, at) + 1
+                end = text.find("\n", at)
+                yield key_place(snapshot, found, str(key), text[start : end if end >= 0 else len(text)].strip())
 
 
 def key_place(snapshot: Snapshot, found: ObservedObject, key: str, value: str) -> BoundSetting:
     """One key of a ConfigMap that was read."""
     quotes = cited(snapshot, found.evidence, value, f'"{key}"')
     return BoundSetting(found.ref, key_field(key), limited(value), quotes, key)
-
-
-def _line_around(text: str, at: int) -> str:
-    start = text.rfind("\n", 0, at) + 1
-    end = text.find("\n", at)
-    return text[start : end if end >= 0 else len(text)].strip()
 
 
 def taken_from(container: Container) -> dict[str, frozenset[str]]:

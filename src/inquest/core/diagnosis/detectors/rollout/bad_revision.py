@@ -53,7 +53,9 @@ def _rollout(snapshot: Snapshot, deployment: ObservedObject) -> Rollout | None:
     known = revisions(snapshot, deployment.ref)
     if len(known) < 2 or not wanted_replicas(deployment):
         return None
-    (number, newest), (previous, before) = known[0], _before(known)
+    # The revision that still has pods, else the one before the newest.
+    serving = [pair for pair in known[1:] if ready_replicas(pair[1])]
+    (number, newest), (previous, before) = known[0], serving[0] if serving else known[1]
     pods = pods_of_set(snapshot, newest)
     failing = tuple(each for each in pods if not is_ready(each) and _fails(each))
     age = age_seconds(snapshot, newest)
@@ -64,12 +66,6 @@ def _rollout(snapshot: Snapshot, deployment: ObservedObject) -> Rollout | None:
         return None
     found = changes(before, newest)
     return Rollout(deployment, newest, number, before, previous, failing, tuple(found)) if found else None
-
-
-def _before(known: list[tuple[int, ObservedObject]]) -> tuple[int, ObservedObject]:
-    """The revision that still has pods, else the one before the newest."""
-    serving = [pair for pair in known[1:] if ready_replicas(pair[1])]
-    return serving[0] if serving else known[1]
 
 
 def _fails(pod: ObservedObject) -> bool:

@@ -30,7 +30,11 @@ def gitops_sync_failing(snapshot: Snapshot) -> Iterable[Finding]:
     """Applications of Argo CD and objects of Flux that cannot be synchronised, with the tool's own words."""
     yield from (each for seen in snapshot.of_kind("Application") for each in _argo(snapshot, seen))
     for seen in snapshot.of_kind(*SOURCES, *FLUX):
-        yield from _flux(snapshot, seen)
+        ready = condition_of(seen.status, "Ready")
+        bad = ready.get("status") == "False" and ready.get("reason") not in _EFFECTS
+        is_flux = ".toolkit.fluxcd.io/" in str(seen.object.get("apiVersion"))
+        if bad and is_flux and not seen.spec.get("suspend") and has_lasted(ready, snapshot.taken_at, GRACE):
+            yield _finding(snapshot, seen, condition_field("Ready"), str(ready.get("message") or ""), ready)
 
 
 # --- Argo CD -----------------------------------------------------------------------------------------------------
@@ -91,11 +95,3 @@ def _finding(snapshot: Snapshot, seen: ObservedObject, field: str, message: str,
 
 
 # --- Flux ----------------------------------------------------------------------------------------------------------
-
-
-def _flux(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
-    ready = condition_of(seen.status, "Ready")
-    bad = ready.get("status") == "False" and ready.get("reason") not in _EFFECTS
-    is_flux = ".toolkit.fluxcd.io/" in str(seen.object.get("apiVersion"))
-    if bad and is_flux and not seen.spec.get("suspend") and has_lasted(ready, snapshot.taken_at, GRACE):
-        yield _finding(snapshot, seen, condition_field("Ready"), str(ready.get("message") or ""), ready)

@@ -98,8 +98,10 @@ def _counts(snapshot: Snapshot, node: ObservedObject, found: Json) -> bool:
 def _not_ready(snapshot: Snapshot, node: ObservedObject, ready: Json) -> Finding:
     message = str(ready.get("message") or "")[:1000]
     category, words = _reading(message)
-    lease = _lease(snapshot, node.name)
-    quiet = _silent_for(snapshot, lease)
+    ref = ref_to("Lease", node.name, "kube-node-lease")
+    lease = snapshot.find(ref) if ref else None
+    at = _renewed(lease)
+    quiet = snapshot.taken_at - at if at is not None and snapshot.taken_at - at >= LEASE else None
     status = str(ready.get("status"))
     if category == "NodeNotReady" and (status == "Unknown" or quiet):
         words = f"its kubelet stopped reporting{f', its lease is {_minutes(quiet)} old' if quiet else ''}"
@@ -126,18 +128,8 @@ def _reading(message: str) -> tuple[str, str]:
     return "NodeNotReady", message
 
 
-def _lease(snapshot: Snapshot, node: str) -> ObservedObject | None:
-    ref = ref_to("Lease", node, "kube-node-lease")
-    return snapshot.find(ref) if ref else None
-
-
 def _renewed(lease: ObservedObject | None) -> datetime | None:
     return parse_time(lease.spec.get("renewTime")) if lease else None
-
-
-def _silent_for(snapshot: Snapshot, lease: ObservedObject | None) -> timedelta | None:
-    at = _renewed(lease)
-    return snapshot.taken_at - at if at is not None and snapshot.taken_at - at >= LEASE else None
 
 
 def _minutes(span: timedelta) -> str:

@@ -209,17 +209,7 @@ def _decisive(snapshot: Snapshot, pod: ObservedObject, message: str) -> Obstacle
         return found[0]
     if not asked:
         return by_kind.get("selector", found[0])
-    return _among(snapshot, pod, asked, found, by_kind)
-
-
-def _among(
-    snapshot: Snapshot,
-    pod: ObservedObject,
-    asked: list[ObservedObject],
-    found: list[Obstacle],
-    by_kind: dict[str, Obstacle],
-) -> Obstacle:
-    """The obstacle whose lifting alone opens a node; the scheduler counts each node under the first that it met."""
+    # The obstacle whose lifting alone opens a node; the scheduler counts each node under the first that it met.
     closed = [each for each in asked if is_cordoned(each)]
     tainted = [each for each in asked if each not in closed and untolerated(pod, each)]
     others = [each for each in found if each.kind not in ("cordoned", "taint", "selector")]
@@ -464,7 +454,9 @@ def _preemption(snapshot: Snapshot, ref: TargetRef) -> dict[str, str]:
 def _place(ref: TargetRef, pod: ObservedObject, first: Obstacle) -> tuple[str, str, str]:
     """Field, value, and the container where the field is one's."""
     if first.kind == "insufficient" and first.what != "pods":
-        name, request = _largest(pod, first.what)
+        # The container that asks for most of a resource, and how much.
+        asks = [(str(spec.get("name")), str(_request(spec, first.what))) for spec in listed(pod.spec, "containers")]
+        name, request = max(asks, key=lambda ask: parse_quantity(ask[1]) or 0.0, default=("", ""))
         return pod_field(ref, f"containers[name={name}].resources.requests.{first.what}"), request, name
     if first.what == "pods":
         return "spec.replicas", "", ""
@@ -507,12 +499,6 @@ def _host_port(pod: ObservedObject) -> tuple[str, str]:
 
 def _text_of(value: object) -> str:
     return json.dumps(value, separators=(",", ":")) if isinstance(value, (dict, list)) and value else ""
-
-
-def _largest(pod: ObservedObject, resource: str) -> tuple[str, str]:
-    """The container that asks for most of a resource, and how much."""
-    asks = [(str(spec.get("name")), str(_request(spec, resource))) for spec in listed(pod.spec, "containers")]
-    return max(asks, key=lambda ask: parse_quantity(ask[1]) or 0.0, default=("", ""))
 
 
 def _request(spec: Json, resource: str) -> object:

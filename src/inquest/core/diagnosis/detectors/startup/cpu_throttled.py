@@ -91,14 +91,10 @@ def _late(snapshot: Snapshot, container: Container) -> Sign | None:
     """A probe that was answered too late, while the container is not ready or was killed for it, or again and again."""
     suffers = not container.is_ready or container.restarts > 0
     for event in events_on(snapshot, container.pod, "Unhealthy", recent=False):
-        if _is_late(snapshot, event, container) and (suffers or _goes_on(snapshot, event)):
+        is_new = is_about_container(event, container.name) and is_fresh(snapshot, event, _RECENT)
+        if is_new and bool(_TIMEOUT.search(message_of(event))) and (suffers or _goes_on(snapshot, event)):
             return Sign("answers its probes too late", cite_event(snapshot, event))
     return None
-
-
-def _is_late(snapshot: Snapshot, event: ObservedObject, container: Container) -> bool:
-    is_new = is_about_container(event, container.name) and is_fresh(snapshot, event, _RECENT)
-    return is_new and bool(_TIMEOUT.search(message_of(event)))
 
 
 def _goes_on(snapshot: Snapshot, event: ObservedObject) -> bool:

@@ -60,8 +60,10 @@ def oom_killed(snapshot: Snapshot) -> Iterator[Finding]:
     for container in every_container(snapshot):
         if is_going(container.pod):
             continue
-        kill = _kill(snapshot, container)
-        if kill and _still_matters(container, kill, snapshot):
+        ends = (_ended(container, end) for end in (container.ended, container.last_ended))
+        kill = next((kill for kill in (*ends, *_refused(snapshot, container)) if kill), None)
+        # A kill of long ago is history once the container is ready again.
+        if kill and (not container.is_ready or is_recent(kill.at, snapshot.taken_at)):
             yield _finding(snapshot, container, kill)
         elif not kill and container.pod in own and _creeps_to_limit(snapshot, container):
             yield _leak_ahead(snapshot, container)
@@ -81,11 +83,6 @@ class MemoryKill:
 def is_memory_kill(message: str) -> bool:
     """Whether the words of a runtime say that not even the start fits the limit."""
     return bool(_AT_START.search(message))
-
-
-def _kill(snapshot: Snapshot, container: Container) -> MemoryKill | None:
-    ends = (_ended(container, end) for end in (container.ended, container.last_ended))
-    return next((kill for kill in (*ends, *_refused(snapshot, container)) if kill), None)
 
 
 def _ended(container: Container, end: Json) -> MemoryKill | None:
@@ -114,11 +111,6 @@ def _is_smallest(container: Container) -> bool:
     limits = {each.name: parse_quantity(each.limit("memory")) for each in containers_of(container.pod)}
     known = {name: limit for name, limit in limits.items() if limit is not None}
     return bool(known) and min(known, key=lambda name: known[name]) == container.name
-
-
-def _still_matters(container: Container, kill: MemoryKill, snapshot: Snapshot) -> bool:
-    """A kill of long ago is history once the container is ready again."""
-    return not container.is_ready or is_recent(kill.at, snapshot.taken_at)
 
 
 def _finding(snapshot: Snapshot, container: Container, kill: MemoryKill) -> Finding:
@@ -241,18 +233,14 @@ def _leaks(snapshot: Snapshot, container: Container) -> tuple[Citation, ...]:
     for log in logs_of(snapshot, container):
         lines = [line[:400] for line in log.text.splitlines()[-200:]]
         told = next((line for line in reversed(lines) if _LEAK.search(line)), "")
-        grown = _grown(lines)
+        # First and last line of a figure that rises from line to line, and by half as much again in all.
+        found = [(_figure(match), line) for line in lines if (match := _FIGURE.search(line))]
+        figures = [figure for figure, _ in found]
+        rises = len(figures) >= _MIN_FIGURES and all(one <= two for one, two in pairwise(figures))
+        grown = [found[0][1], found[-1][1]] if rises and figures[-1] >= figures[0] * _GROWTH > 0 else []
         if told or grown:
             return cited(snapshot, log.evidence, *(line.strip() for line in ([told] if told else grown)))
     return ()
-
-
-def _grown(lines: list[str]) -> list[str]:
-    """First and last line of a figure that rises from line to line, and by half as much again in all."""
-    found = [(_figure(match), line) for line in lines if (match := _FIGURE.search(line))]
-    figures = [figure for figure, _ in found]
-    rises = len(figures) >= _MIN_FIGURES and all(one <= two for one, two in pairwise(figures))
-    return [found[0][1], found[-1][1]] if rises and figures[-1] >= figures[0] * _GROWTH > 0 else []
 
 
 def _figure(match: re.Match[str]) -> float:
