@@ -41,12 +41,11 @@ class VerifiedChains:
                     found |= await self._verdict(uid)
         except (TimeoutError, InquestError) as error:
             log.warning("chains not checked", unchecked=len(wanted) - len(found), why=str(error) or "no time left")
-        asked = len(wanted)
         broken = [uid for uid, holds in found.items() if not holds]
         for result, count in (
             ("held", len(found) - len(broken)),
             ("broken", len(broken)),
-            ("unchecked", asked - len(found)),
+            ("unchecked", len(wanted) - len(found)),
         ):
             HISTORY_CHAINS.labels(result).inc(count)
         if broken:

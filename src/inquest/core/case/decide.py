@@ -35,11 +35,8 @@ def _stopped(case: Case, view: Observed) -> outcome.Conclusion | None:
     if view.cancelled:
         undoing = case.last(facts.UndoPlanned) is not None
         if case.phase is Phase.VERIFYING:
-            return (
-                endings.stopped_undoing(chosen_conclusion(case))
-                if undoing
-                else endings.stopped_waiting(chosen_conclusion(case))
-            )
+            stopped = endings.stopped_undoing if undoing else endings.stopped_waiting
+            return stopped(chosen_conclusion(case))
         if case.phase is Phase.EXECUTING:
             return endings.stopped_undoing_half() if undoing else endings.stopped_running()
         return endings.end_cancelled()

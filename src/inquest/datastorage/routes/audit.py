@@ -54,7 +54,9 @@ async def append_events(request: Request) -> Response:
     """Append a batch of one to 500 events, all or nothing, ids in the order sent."""
     service, body = service_of(request), await body_of(request, most=BATCH_BODY)
     items = _checked_batch(request, body)
-    events = await compute(lambda: [_event_at(service, item, index) for index, item in enumerate(items)])
+    events = await compute(
+        lambda: [_event(service, item, f"event at index {number}: ") for number, item in enumerate(items)]
+    )
     async with asyncio.timeout(BATCH_SECONDS):
         done = await service.audit_log.append(events)
     message = f"{len(events)} audit events created successfully"
@@ -73,24 +75,17 @@ def _checked_batch(request: Request, body: object) -> list[Any]:
     return body
 
 
-def _event(service: Service, body: object) -> StoredEvent:
+def _event(service: Service, body: object, place: str = "") -> StoredEvent:
+    """The event of a body; `place` says where in a batch it stands."""
     try:
         return event_from_body(body, now=service.now(), new_id=service.new_id)
     except EventError as error:
-        raise SchemaFault(_worded(str(error))) from error
-
-
-def _event_at(service: Service, body: object, index: int) -> StoredEvent:
-    try:
-        return event_from_body(body, now=service.now(), new_id=service.new_id)
-    except EventError as error:
-        raise SchemaFault(f"event at index {index}: {_worded(str(error))}") from error
-
-
-def _worded(fault: str) -> str:
-    if fault.startswith("invalid timestamp"):
-        return fault
-    return f"{UNFIT_BODY} #/components/schemas/AuditEventRequest: {fault}"
+        schema = (
+            ""
+            if str(error).startswith("invalid timestamp")
+            else f"{UNFIT_BODY} #/components/schemas/AuditEventRequest: "
+        )
+        raise SchemaFault(f"{place}{schema}{error}") from error
 
 
 @operations.add("GET", "/audit/events", {200: "Events"}, query=AUDIT_QUERY)

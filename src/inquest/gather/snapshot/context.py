@@ -76,7 +76,7 @@ async def owner_chain(
     found = await _start(cluster, clock, target, pauses)
     if found.start is None or found.kind is None:
         error = found.error or UnknownKind(f"no API group serves {target.kind}")
-        recorded = not bool(pauses) or isinstance(error, (NotFound, UnknownKind))
+        recorded = not pauses or isinstance(error, (NotFound, UnknownKind))
         cluster_scoped = found.kind is not None and not found.kind.namespaced
         return OwnerChain(
             target=target.model_copy(update={"namespace": None}) if cluster_scoped else target,

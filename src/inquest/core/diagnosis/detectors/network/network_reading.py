@@ -246,9 +246,9 @@ def service_named(snapshot: Snapshot, host: str, namespace: str) -> tuple[str, s
         return parts[0], namespace
     if len(parts) == 2 and parts[1] not in _TOP_DOMAINS:
         # `service.namespace`, or `pod.service` of a headless one.
-        second = parts[1]
+        first, second = parts
         if second in known_namespaces(snapshot):
-            return parts[0], second
+            return first, second
         return (second, namespace) if snapshot.at("Service", namespace, second) else None
     return None
 

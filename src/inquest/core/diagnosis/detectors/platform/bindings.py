@@ -105,11 +105,9 @@ def _in_config_maps(snapshot: Snapshot, container: Container, word: re.Pattern[s
         data = found.data if found else {}
         for key, value in data.items():
             if found and (not keys or key in keys) and (hit := word.search(str(value)[:_MAX_VALUE])):
-                text = str(value)
-                at = hit.start()
-                start = text.rfind("\n", 0, at) + 1
-                end = text.find("\n", at)
-                yield key_place(snapshot, found, str(key), text[start : end if end >= 0 else len(text)].strip())
+                text, at = str(value), hit.start()
+                line = text[text.rfind("\n", 0, at) + 1 :].partition("\n")[0]
+                yield key_place(snapshot, found, str(key), line.strip())
 
 
 def key_place(snapshot: Snapshot, found: ObservedObject, key: str, value: str) -> BoundSetting:

@@ -37,9 +37,6 @@ def gitops_sync_failing(snapshot: Snapshot) -> Iterable[Finding]:
             yield _finding(snapshot, seen, condition_field("Ready"), str(ready.get("message") or ""), ready)
 
 
-# --- Argo CD -----------------------------------------------------------------------------------------------------
-
-
 def _argo(snapshot: Snapshot, seen: ObservedObject) -> Iterator[Finding]:
     status = seen.status
     errors = [each for each in listed(status, "conditions") if _is_error(each)]
@@ -92,6 +89,3 @@ def _finding(snapshot: Snapshot, seen: ObservedObject, field: str, message: str,
         refuted_by=("the tool synchronises the wanted revision",),
         actions=("GitRevertCommit",),
     )
-
-
-# --- Flux ----------------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def _late(snapshot: Snapshot, container: Container) -> Sign | None:
     suffers = not container.is_ready or container.restarts > 0
     for event in events_on(snapshot, container.pod, "Unhealthy", recent=False):
         is_new = is_about_container(event, container.name) and is_fresh(snapshot, event, _RECENT)
-        if is_new and bool(_TIMEOUT.search(message_of(event))) and (suffers or _goes_on(snapshot, event)):
+        if is_new and _TIMEOUT.search(message_of(event)) and (suffers or _goes_on(snapshot, event)):
             return Sign("answers its probes too late", cite_event(snapshot, event))
     return None
 
