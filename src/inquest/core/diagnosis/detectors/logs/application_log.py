@@ -80,9 +80,9 @@ def _finding(snapshot: Snapshot, container: Container, found: LogCause, loss: fl
     facts = {**rollout_facts(snapshot, ref), "container": container.name, "pod": container.pod.name, **found.facts}
     return Finding(
         category=found.category,
-        object=found.object,
-        field=found.field,
-        value=limited(found.value),
+        object=found.place.ref,
+        field=found.place.field,
+        value=limited(found.place.value),
         summary=summary_of(found, f"{ref.display}: container {container.name} {doing}"),
         confidence=round(max(0.1, found.confidence - loss), 2),
         citations=found.citations,
@@ -90,7 +90,7 @@ def _finding(snapshot: Snapshot, container: Container, found: LogCause, loss: fl
         felt_by=(ref,),
         facts=facts,
         refuted_by=found.refuted_by,
-        actions=possible(snapshot, found.actions, facts, ref, found.field),
+        actions=possible(snapshot, found.actions, facts, ref, found.place.field),
     )
 
 

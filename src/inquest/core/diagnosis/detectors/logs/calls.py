@@ -29,7 +29,7 @@ def dns(view: LogView, said: LogFinding) -> LogCause | None:
     if own is not None:
         return own
     if called.external_name:
-        return _wrong_external_name(view, called, said)
+        return _wrong_external_name(view, called)
     if called.service is not None:
         return _resolver_failing(view, called, said)
     if not called.in_cluster:
@@ -37,16 +37,14 @@ def dns(view: LogView, said: LogFinding) -> LogCause | None:
     return _unknown_service(view, called, place, said)
 
 
-def _wrong_external_name(view: LogView, called: Callee, said: LogFinding) -> LogCause | None:
+def _wrong_external_name(view: LogView, called: Callee) -> LogCause | None:
     if called.service is None:
         return None
     return LogCause(
         "DNSFailing",
-        called.service.ref,
-        "spec.externalName",
-        called.external_name,
+        BoundSetting(called.service.ref, "spec.externalName", called.external_name),
         0.75,
-        f"Service/{called.service.name} points to {called.external_name}, which cannot be resolved: {said.line}",
+        f"Service/{called.service.name} points to {called.external_name}, which cannot be resolved",
         citations=cited(view.snapshot, called.service.evidence, f'"externalName":"{called.external_name}"'),
         facts={"host": called.host},
         refuted_by=(f"{called.external_name} resolves from inside the cluster.",),
@@ -69,12 +67,9 @@ def _own_resolver(view: LogView, called: Callee, said: LogFinding) -> LogCause |
         return None
     return LogCause(
         "DNSFailing",
-        view.ref,
-        pod_field(view.ref, "dnsConfig.nameservers"),
-        ", ".join(servers),
+        BoundSetting(view.ref, pod_field(view.ref, "dnsConfig.nameservers"), ", ".join(servers)),
         0.9,
-        f"its pods ask {', '.join(servers)} for names (dnsConfig.nameservers), and {called.host} is not found: "
-        f"{said.line}",
+        f"its pods ask {', '.join(servers)} for names (dnsConfig.nameservers), and {called.host} is not found",
         citations=cited(view.snapshot, view.container.pod.evidence, f'"{servers[0]}"'),
         facts={"host": called.host},
         refuted_by=(f"{', '.join(servers)} answers {called.host} to these pods.",),
@@ -96,22 +91,18 @@ def _resolver_failing(view: LogView, called: Callee, said: LogFinding) -> LogCau
     if policy in ("None", "Default"):
         return LogCause(
             "DNSFailing",
-            view.ref,
-            pod_field(view.ref, "dnsPolicy"),
-            policy,
+            BoundSetting(view.ref, pod_field(view.ref, "dnsPolicy"), policy),
             0.85,
-            f"its pods do not ask the cluster's DNS (dnsPolicy {policy}), so {called.host} is not found: {said.line}",
+            f"its pods do not ask the cluster's DNS (dnsPolicy {policy}), so {called.host} is not found",
             facts={"host": called.host},
             refuted_by=(f"{called.host} resolves in a pod with this dnsPolicy.",),
             actions=("PatchConfiguration", "RollbackDeployment"),
         )
     return LogCause(
         "DNSFailing",
-        view.ref,
-        "log",
-        said.line,
+        BoundSetting(view.ref, "log", said.line),
         0.6,
-        f"{called.host} is not resolved though its Service exists: {said.line}",
+        f"{called.host} is not resolved though its Service exists",
         facts={"host": called.host},
         refuted_by=(f"{called.host} resolves in these pods.",),
     )
@@ -122,12 +113,9 @@ def _unknown_outside(view: LogView, called: Callee, place: BoundSetting | None, 
     where = f", named in {place.ref.display} {place.field}" if place else ""
     return LogCause(
         "DNSFailing",
-        external(called.host),
-        "name",
-        called.host,
+        BoundSetting(external(called.host), "name", called.host, place.citations if place else ()),
         0.65 if away else 0.75,
-        f"External/{called.host}: {view.owner} cannot resolve {called.host}{where}: {said.line}",
-        citations=place.citations if place else (),
+        f"External/{called.host}: {view.owner} cannot resolve {called.host}{where}",
         facts={"host": called.host, **held(place)},
         refuted_by=(f"{called.host} resolves from inside the cluster.",),
         actions=("PatchConfiguration",) if place and not away else (),
@@ -139,7 +127,7 @@ def _unknown_service(view: LogView, called: Callee, place: BoundSetting | None, 
     behind = workload_by_name(view.snapshot, called.name, called.namespace)
     near = nearest_service(view.snapshot, called.name, called.namespace)
     if behind is not None and near is None:
-        return _service_missing(view, called, behind, said)
+        return _service_missing(view, called, behind)
     if _TRANSIENT.search(said.line) and not absent:
         return _resolver_silent(view, called, said)
     meant = f"; Service/{near.name} exists" if near else ""
@@ -147,12 +135,10 @@ def _unknown_service(view: LogView, called: Callee, place: BoundSetting | None, 
     proof = cite(view.snapshot, near)
     return LogCause(
         "AddressMisconfigured",
-        found.ref,
-        found.field,
-        found.value,
+        found,
         0.9 if near and place else 0.85 if absent and place else 0.75,
-        f"{found.ref.display} {found.field} names {called.host}, and there is no such Service{meant}: {said.line}",
-        citations=(*found.citations, *proof),
+        f"{found.ref.display} {found.field} names {called.host}, and there is no such Service{meant}",
+        citations=proof,
         facts={"host": called.host, "meant": near.name if near else "", **held(place)},
         refuted_by=(f"Service {called.name} exists in namespace {called.namespace}.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
@@ -162,27 +148,22 @@ def _unknown_service(view: LogView, called: Callee, place: BoundSetting | None, 
 def _resolver_silent(view: LogView, called: Callee, said: LogFinding) -> LogCause:
     return LogCause(
         "DNSFailing",
-        view.ref,
-        "log",
-        said.line,
+        BoundSetting(view.ref, "log", said.line),
         0.6,
-        f"{called.host} is not resolved, because the resolver does not answer: {said.line}",
+        f"{called.host} is not resolved, because the resolver does not answer",
         facts={"host": called.host},
         refuted_by=("The cluster's DNS answers queries of these pods.",),
     )
 
 
-def _service_missing(view: LogView, called: Callee, behind: ObservedObject, said: LogFinding) -> LogCause:
+def _service_missing(view: LogView, called: Callee, behind: ObservedObject) -> LogCause:
     ref = TargetRef(api_version="v1", kind="Service", name=called.name, namespace=called.namespace)
     return LogCause(
         "DNSFailing",
-        ref,
-        "metadata.name",
-        called.name,
+        BoundSetting(ref, "metadata.name", called.name),
         0.8,
         f"Service/{called.name} does not exist, though {behind.kind}/{behind.name} runs and {view.ref.display} "
-        f"calls it: "
-        f"{said.line}",
+        f"calls it",
         citations=cite(view.snapshot, behind),
         facts={"host": called.host},
         refuted_by=(f"Service {called.name} exists in namespace {called.namespace}.",),
@@ -203,7 +184,7 @@ def refused(view: LogView, said: LogFinding) -> LogCause | None:
     if called.service is not None:
         return _refused_by_service(view, called, port, said)
     if called.workload is not None:
-        return _down(view, called, f"{host}:{port}" if port else host, said)
+        return _down(view, called, f"{host}:{port}" if port else host)
     if called.node is not None:
         return None
     if not called.in_cluster:
@@ -214,7 +195,7 @@ def refused(view: LogView, said: LogFinding) -> LogCause | None:
 def _refused_locally(view: LogView, called: Callee, port: str, said: LogFinding) -> LogCause | None:
     """Its own pod: a sidecar that is not up, or an address that means another place."""
     asks_api = port == _DEFAULT_API_PORT and bool(_ASKS_API.search(view.log.text[:_MAX_SEARCHED]))
-    tokenless = without_token(view, said) if asks_api else None
+    tokenless = without_token(view) if asks_api else None
     if tokenless is not None:
         return tokenless
     beside = [
@@ -224,11 +205,9 @@ def _refused_locally(view: LogView, called: Callee, port: str, said: LogFinding)
     if running:
         return LogCause(
             "DependencyFailing",
-            view.ref,
-            container_field(view.ref, running[0], "name"),
-            running[0].name,
+            BoundSetting(view.ref, container_field(view.ref, running[0], "name"), running[0].name),
             0.65,
-            f"it waits for container {running[0].name} of its own pod, which is not ready: {said.line}",
+            f"it waits for container {running[0].name} of its own pod, which is not ready",
             facts={"sidecar": running[0].name, "port": port},
             refuted_by=(f"Container {running[0].name} is ready and listens on port {port}.",),
         )
@@ -241,12 +220,9 @@ def _refused_locally(view: LogView, called: Callee, port: str, said: LogFinding)
     meant = f"; Service/{services[0].name} has that port" if services else ""
     return LogCause(
         "AddressMisconfigured",
-        found.ref,
-        found.field,
-        found.value,
+        found,
         0.85 if place and services else 0.7,
-        f"{found.ref.display} {found.field} points to its own pod, where nothing listens on {port}{meant}: {said.line}",
-        citations=found.citations,
+        f"{found.ref.display} {found.field} points to its own pod, where nothing listens on {port}{meant}",
         facts={"host": called.host, "port": port, "meant": services[0].name if services else "", **held(place)},
         refuted_by=(f"A container of the same pod listens on port {port}.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
@@ -272,13 +248,13 @@ def _refused_by_service(view: LogView, called: Callee, port: str, said: LogFindi
     if called.service is None:
         return None
     if port and called.ports and not called.listens(port):
-        return _wrong_port(view, called, port, said)
+        return _wrong_port(view, called, port)
     if called.is_down or _wants_none(view.snapshot, called) or _has_no_pods(view.snapshot, called):
-        return _down(view, called, f"{called.host}:{port}" if port else called.host, said)
+        return _down(view, called, f"{called.host}:{port}" if port else called.host)
     return _silent_service(view, called, said)
 
 
-def _wrong_port(view: LogView, called: Callee, port: str, said: LogFinding) -> LogCause | None:
+def _wrong_port(view: LogView, called: Callee, port: str) -> LogCause | None:
     if called.service is None:
         return None
     names = [
@@ -293,14 +269,10 @@ def _wrong_port(view: LogView, called: Callee, port: str, said: LogFinding) -> L
     offered = ", ".join(str(each.get("port")) for each in called.ports)
     return LogCause(
         "AddressMisconfigured" if place else "PortMismatch",
-        found.ref,
-        found.field,
-        found.value,
+        found,
         0.92 if place else 0.75,
-        f"{found.ref.display} {found.field}: Service/{called.service.name} is called on port {port} and has "
-        f"{offered}: "
-        f"{said.line}",
-        citations=(*found.citations, *cited(view.snapshot, called.service.evidence, f'"port":{offered.split(",")[0]}')),
+        f"{found.ref.display} {found.field}: Service/{called.service.name} is called on port {port} and has {offered}",
+        citations=cited(view.snapshot, called.service.evidence, f'"port":{offered.split(",")[0]}'),
         facts={"host": called.host, "port": port, "servicePort": offered, **held(place)},
         refuted_by=(f"Service {called.service.name} has port {port}.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
@@ -318,7 +290,7 @@ def _has_no_pods(snapshot: Snapshot, called: Callee) -> bool:
     return found is not None and not found.status.get("readyReplicas")
 
 
-def _down(view: LogView, called: Callee, address: str, said: LogFinding) -> LogCause:
+def _down(view: LogView, called: Callee, address: str) -> LogCause:
     """What it calls has pods that are not ready, or none."""
     ref = called.workload or view.ref
     none = _wants_none(view.snapshot, called)
@@ -333,11 +305,9 @@ def _down(view: LogView, called: Callee, address: str, said: LogFinding) -> LogC
     own = called.pods and not called.is_down
     return LogCause(
         "ScaledToZero" if none else "DependencyFailing",
-        ref,
-        "spec.replicas" if none else "status.readyReplicas",
-        "0" if none else address,
+        BoundSetting(ref, "spec.replicas" if none else "status.readyReplicas", "0" if none else address),
         0.8 if none else 0.5 if own else 0.75,
-        f"{ref.display} {'does not answer' if own else state}, and {view.owner} calls it as {address}: {said.line}",
+        f"{ref.display} {'does not answer' if own else state}, and {view.owner} calls it as {address}",
         citations=cited(view.snapshot, evidence, *quotes),
         facts={"address": address, "caller": view.ref.display},
         refuted_by=(f"{ref.display} has ready pods that answer on {address}.",),
@@ -352,12 +322,9 @@ def _silent_service(view: LogView, called: Callee, said: LogFinding) -> LogCause
     ref = called.workload if called.pods and called.workload else called.service.ref
     return LogCause(
         "DependencyFailing",
-        ref,
-        "process" if ref.kind != "Service" else "spec.ports",
-        said.line,
-        # Of the pods of another namespace nothing is read: it is as little known as a callee without a Service.
+        BoundSetting(ref, "process" if ref.kind != "Service" else "spec.ports", said.line),
         0.5 if called.service.namespace == view.container.pod.namespace else 0.6,
-        f"{ref.display} does not answer {view.owner} through Service/{called.service.name}: {said.line}",
+        f"{ref.display} does not answer {view.owner} through Service/{called.service.name}",
         citations=cite(view.snapshot, called.service),
         facts={"host": called.host, "caller": view.ref.display},
         refuted_by=(f"Service {called.service.name} answers from other pods of the namespace.",),
@@ -368,12 +335,9 @@ def _outside(view: LogView, called: Callee, said: LogFinding) -> LogCause:
     place = holder(view, called)
     return LogCause(
         "ExternalServiceFailing",
-        external(called.host),
-        "process",
-        said.line,
+        BoundSetting(external(called.host), "process", said.line, place.citations if place else ()),
         0.75,
-        f"External/{called.host} does not answer {view.owner}: {said.line}",
-        citations=place.citations if place else (),
+        f"External/{called.host} does not answer {view.owner}",
         facts={"host": called.host, **held(place)},
         refuted_by=(f"{called.host} answers from inside the cluster.",),
     )
@@ -391,12 +355,9 @@ def _refused_by_stranger(view: LogView, called: Callee, said: LogFinding) -> Log
         return _unknown_callee(view, called, said)
     return LogCause(
         "AddressMisconfigured",
-        place.ref,
-        place.field,
-        place.value,
+        place,
         0.6,
-        f"{place.ref.display} {place.field} names {called.host}, which does not answer: {said.line}",
-        citations=place.citations,
+        f"{place.ref.display} {place.field} names {called.host}, which does not answer",
         facts={"host": called.host, **held(place)},
         refuted_by=(f"Something answers on {called.host}.",),
         actions=("PatchConfiguration",),
@@ -406,11 +367,9 @@ def _refused_by_stranger(view: LogView, called: Callee, said: LogFinding) -> Log
 def _unknown_callee(view: LogView, called: Callee, said: LogFinding) -> LogCause:
     return LogCause(
         "DependencyFailing",
-        external(called.host),
-        "process",
-        said.line,
+        BoundSetting(external(called.host), "process", said.line),
         0.6,
-        f"External/{called.host} does not answer {view.owner}: {said.line}",
+        f"External/{called.host} does not answer {view.owner}",
         facts={"host": called.host},
         refuted_by=(f"{called.host} answers from these pods.",),
     )

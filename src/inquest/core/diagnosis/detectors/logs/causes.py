@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from inquest.core.cluster.pods import start_words
-from inquest.core.diagnosis.detectors.citations import cite, cited, limited
+from inquest.core.diagnosis.detectors.citations import cite, cited
 from inquest.core.diagnosis.detectors.containers import containers_of, pod_field
 from inquest.core.diagnosis.detectors.logs.calls import dns, refused
 from inquest.core.diagnosis.detectors.logs.peers import (
@@ -168,9 +168,9 @@ def _grounded(view: LogView, said: LogFinding, found: LogCause) -> LogCause:
     facts = {"cause": said.kind, **found.facts}
     return replace(
         found,
-        citations=tuple(dict.fromkeys((*line, *found.citations, *own))),
+        says=f"{found.says}: {said.line}" if found.line_follows else found.says,
+        citations=tuple(dict.fromkeys((*line, *found.place.citations, *found.citations, *own))),
         facts=facts,
-        value=limited(found.value),
         line=said.line,
         kind=said.kind,
     )
@@ -178,10 +178,11 @@ def _grounded(view: LogView, said: LogFinding, found: LogCause) -> LogCause:
 
 def summary_of(found: LogCause, doing: str) -> str:
     """One sentence that names the object, whoever the words are about; `doing` says what the container does."""
-    if found.object.display in found.says.partition(": ")[0]:
+    ref = found.place.ref
+    if ref.display in found.says.partition(": ")[0]:
         return found.says
-    own = found.object.name in doing
-    return f"{doing}: {found.says}" if own else f"{found.object.display} {found.field}: {doing}: {found.says}"
+    about = "" if ref.name in doing else f"{ref.display} {found.place.field}: "
+    return f"{about}{doing}: {found.says}"
 
 
 # --- references that stay as they are written -------------------------------------------------------------------
@@ -196,7 +197,7 @@ def _unexpanded(view: LogView, said: Iterable[LogFinding]) -> LogCause | None:
         for match in _REFERENCE.finditer(each.line):
             place = place_of(view.snapshot, view.container, match[0])
             if place is not None and not _is_script(view, place.value):
-                return _grounded(view, each, _left_as_written(view, each, match["name"], place))
+                return _grounded(view, each, _left_as_written(view, match["name"], place))
     return None
 
 
@@ -209,16 +210,13 @@ def _is_script(view: LogView, text: str) -> bool:
 _RUNS_TEXT: Final = frozenset({"-c", "-ec", "-lc", "-xc", "-ce", "-exc", "-euc"})
 
 
-def _left_as_written(view: LogView, said: LogFinding, name: str, place: BoundSetting) -> LogCause:
+def _left_as_written(view: LogView, name: str, place: BoundSetting) -> LogCause:
     return LogCause(
         "EnvVarMissing",
-        place.ref,
-        place.field,
-        place.value,
+        place,
         0.92,
         f"{place.ref.display} {place.field} refers to $({name}), and container {view.container.name} has no variable "
-        f"of that name there, so it stays as it is written: {said.line}",
-        citations=place.citations,
+        f"of that name there, so it stays as it is written",
         facts={"variable": name},
         refuted_by=(f"The container has the environment variable {name}, given before it is referred to.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
@@ -236,11 +234,9 @@ def _command_missing(view: LogView, said: LogFinding) -> LogCause:
     field, value = command_place(view)
     return LogCause(
         "CommandFailing",
-        view.ref,
-        field,
-        value,
+        BoundSetting(view.ref, field, value),
         0.9,
-        f"{what or 'its command'} does not exist in the image: {said.line}",
+        f"{what or 'its command'} does not exist in the image",
         facts={"missing": what},
         refuted_by=("The file or program exists in the image and can be run.",),
         actions=("RollbackDeployment", "PatchConfiguration"),
@@ -251,11 +247,9 @@ def _exec_format(view: LogView, said: LogFinding) -> LogCause:
     image = str(view.container.spec.get("image") or "")
     return LogCause(
         "CommandFailing",
-        view.ref,
-        view.field("image"),
-        image,
+        BoundSetting(view.ref, view.field("image"), image),
         0.9,
-        f"image {image} is built for another platform than the node's, or its entry point is no program: {said.line}",
+        f"image {image} is built for another platform than the node's, or its entry point is no program",
         facts={"image": image},
         refuted_by=(
             "The image is of the node's platform, and its entry point is a program or a script with a first line.",
@@ -270,15 +264,11 @@ _FLAGS: Final = ("for", "flag", "defined", "option", "vm", "needed", "flags", "a
 def _bad_flag(view: LogView, said: LogFinding) -> LogCause:
     words = [said.named[key] for key in _FLAGS if key in said.named]
     place = place_of(view.snapshot, view.container, *(word for word in words if word.startswith("-")))
-    field, value = (place.field, place.value) if place else command_place(view)
     return LogCause(
         "CommandFailing",
-        place.ref if place else view.ref,
-        field,
-        value,
+        place or BoundSetting(view.ref, *command_place(view)),
         0.88 if place else 0.8,
-        f"it does not start with these arguments{f' ({words[0]})' if words else ''}: {said.line}",
-        citations=place.citations if place else (),
+        f"it does not start with these arguments{f' ({words[0]})' if words else ''}",
         facts={"argument": words[0] if words else ""},
         refuted_by=("This version of the program takes that argument.",),
         actions=("RollbackDeployment", "PatchConfiguration"),
@@ -292,17 +282,14 @@ def _port_in_use(view: LogView, said: LogFinding) -> LogCause:
     port = said.named.get("port", "")
     rival = _rival(view, port)
     if _is_on_node(view.container.pod) and not rival:
-        return _taken_on_node(view, port, said)
+        return _taken_on_node(view, port)
     place = place_of(view.snapshot, view.container, port) if port else None
     with_whom = f", which container {rival} of the same pod has" if rival else ""
     return LogCause(
         "PortConflict",
-        place.ref if place else view.ref,
-        place.field if place else view.field("ports"),
-        place.value if place else port,
+        place or BoundSetting(view.ref, view.field("ports"), port),
         0.9 if rival or place else 0.8,
-        f"it cannot listen on port {port or 'that it wants'}{with_whom}: {said.line}",
-        citations=place.citations if place else (),
+        f"it cannot listen on port {port or 'that it wants'}{with_whom}",
         facts={"port": port, "rival": rival},
         refuted_by=("No other process in the pod listens on this port.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
@@ -313,19 +300,17 @@ def _is_on_node(pod: ObservedObject) -> bool:
     return bool(pod.spec.get("hostNetwork"))
 
 
-def _taken_on_node(view: LogView, port: str, said: LogFinding) -> LogCause:
+def _taken_on_node(view: LogView, port: str) -> LogCause:
     """The ports of the node are everybody's: a pod that says that it has this one, or somebody who does not say so."""
     holder = _holder_on_node(view, port)
     whose = workload_of(view.snapshot, holder).display if holder else ""
     node = node_of(view.container.pod)
     return LogCause(
         "PortConflict",
-        view.ref,
-        pod_field(view.ref, "hostNetwork"),
-        "true",
+        BoundSetting(view.ref, pod_field(view.ref, "hostNetwork"), "true"),
         0.9 if holder else 0.85,
         f"it uses the network of its node{f' {node}' if node else ''}, where "
-        f"{whose or 'another process'} has port {port or 'that it wants'}: {said.line}",
+        f"{whose or 'another process'} has port {port or 'that it wants'}",
         citations=(
             *cited(view.snapshot, view.container.pod.evidence, '"hostNetwork":true'),
             *cite(view.snapshot, holder),
@@ -368,22 +353,16 @@ def _rival(view: LogView, port: str) -> str:
 
 def _heap(view: LogView, said: LogFinding) -> LogCause:
     flags = place_of(view.snapshot, view.container, "JAVA_OPTS", "JAVA_TOOL_OPTIONS", "NODE_OPTIONS")
-    known = next(
-        (found for name in _HEAP_SETTINGS if (found := variable(view.snapshot, view.container, name))),
-        flags,
-    )
-    field = known.field if known else view.field("resources.limits.memory")
+    settings = (variable(view.snapshot, view.container, name) for name in _HEAP_SETTINGS)
+    known, limit = next((found for found in settings if found), flags), view.container.limit("memory")
+    place = known or BoundSetting(view.ref, view.field("resources.limits.memory"), limit)
     return LogCause(
         "MemoryLeaking",
-        view.ref,
-        field,
-        known.value if known else view.container.limit("memory"),
+        replace(place, ref=view.ref),
         0.72,
-        f"it used up its own heap ({field}): {said.line}",
-        citations=known.citations if known else (),
-        facts={"memoryLimit": view.container.limit("memory")},
+        f"it used up its own heap ({place.field})",
+        facts={"memoryLimit": limit},
         refuted_by=("The heap is large enough for the load, and its use does not grow from hour to hour.",),
-        # A heap of a set size stays as small under a larger limit; one without follows the limit.
         actions=_SET_HEAP if known else _FREE_HEAP,
     )
 
@@ -398,11 +377,9 @@ def _leak(view: LogView, said: LogFinding) -> LogCause | None:
         return None
     return LogCause(
         "MemoryLeaking",
-        view.ref,
-        view.field("resources.limits.memory"),
-        view.container.limit("memory"),
+        BoundSetting(view.ref, view.field("resources.limits.memory"), view.container.limit("memory")),
         0.6,
-        f"it says itself that its memory leaks: {said.line}",
+        "it says itself that its memory leaks",
         refuted_by=("Its memory does not grow while the load stays.",),
         actions=("RestartDeployment", "RollbackDeployment"),
     )
@@ -415,17 +392,14 @@ def _exception(view: LogView, said: LogFinding) -> LogCause:
     at = f" at {frame}" if frame else ""
     return LogCause(
         "ApplicationError",
-        view.ref,
-        "log",
-        line,
+        BoundSetting(view.ref, "log", line),
         0.75,
         f"{line}{at}",
-        citations=cited(view.snapshot, view.log.evidence, line, frame)
-        if frame
-        else cited(view.snapshot, view.log.evidence, line),
+        citations=cited(view.snapshot, view.log.evidence, line, frame),
         facts={"frame": frame},
         refuted_by=("The process ends without this error, or ended before it was written.",),
         actions=("RollbackDeployment",),
+        line_follows=False,
     )
 
 

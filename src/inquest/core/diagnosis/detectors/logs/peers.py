@@ -61,12 +61,9 @@ def too_many_connections(view: LogView, said: LogFinding) -> LogCause:
     found = place or BoundSetting(ref, "process", said.line)
     return LogCause(
         "ConnectionsExhausted",
-        found.ref if place else ref,
-        found.field,
-        found.value,
+        BoundSetting(found.ref if place else ref, found.field, found.value, found.citations),
         0.85 if called else 0.7,
-        f"{ref.display} takes no more connections: {said.line}",
-        citations=found.citations,
+        f"{ref.display} takes no more connections",
         facts={"caller": view.ref.display, **held(place), **({"pool": pool.field} if pool else {})},
         refuted_by=(f"{ref.display} has free connections.",),
         actions=("PatchConfiguration",),
@@ -92,7 +89,7 @@ def read_only_database(view: LogView, said: LogFinding) -> LogCause:
     place = _setting_of(
         view, called, "read_only", "read-only", "readonly", "default_transaction_read_only", "super_read_only"
     )
-    summary = f"{ref.display} takes no writes: {said.line}"
+    summary = f"{ref.display} takes no writes"
     return _takes_no_writes(view, said, ref, place, summary, 0.85 if called else 0.7)
 
 
@@ -103,7 +100,7 @@ def store_full(view: LogView, said: LogFinding) -> LogCause | None:
         return None
     ref = _database_ref(view, called)
     place = _setting_of(view, called, "--maxmemory", "maxmemory")
-    summary = f"{ref.display} has no room for what it is given, and takes no writes: {said.line}"
+    summary = f"{ref.display} has no room for what it is given, and takes no writes"
     return _takes_no_writes(view, said, ref, place, summary, 0.85)
 
 
@@ -114,12 +111,9 @@ def _takes_no_writes(
     found = place or BoundSetting(ref, "process", said.line)
     return LogCause(
         "DatabaseFailing",
-        found.ref,
-        found.field,
-        found.value,
+        found,
         confidence,
         summary,
-        citations=found.citations,
         facts={"caller": view.ref.display, **held(place)},
         refuted_by=(f"{ref.display} accepts writes.",),
         actions=("PatchConfiguration",),
@@ -137,11 +131,9 @@ def broker_full(view: LogView, said: LogFinding) -> LogCause | None:
     asleep_too = f", and {found.ref.display}, which fetches from it, is scaled to zero" if asleep else ""
     return LogCause(
         "ScaledToZero" if asleep else "Overloaded",
-        found.ref,
-        found.field,
-        found.value,
+        found,
         0.85 if asleep else 0.8,
-        f"{ref.display} lets nobody publish{asleep_too}: {said.line}",
+        f"{ref.display} lets nobody publish{asleep_too}",
         citations=cited(view.snapshot, asleep.evidence, '"replicas":0', f'"name":"{asleep.name}"') if asleep else (),
         facts={"caller": view.ref.display, "broker": ref.display},
         refuted_by=(f"{ref.display} takes messages.",),
@@ -187,13 +179,9 @@ def advertised(view: LogView, said: LogFinding) -> LogCause | None:
     found = place or BoundSetting(called.workload, "process", host)
     return LogCause(
         "AddressMisconfigured",
-        found.ref,
-        found.field,
-        found.value,
+        found,
         0.9 if place else 0.75,
-        f"{found.ref.display} {found.field} tells clients to come to {host}, where {view.owner} finds nobody: "
-        f"{said.line}",
-        citations=found.citations,
+        f"{found.ref.display} {found.field} tells clients to come to {host}, where {view.owner} finds nobody",
         facts={"host": host, "caller": view.ref.display, **held(place)},
         refuted_by=(f"A broker answers on {host} from inside this pod.",),
         actions=("PatchConfiguration",),
@@ -235,11 +223,9 @@ def cloud_denied(view: LogView, said: LogFinding) -> LogCause | None:
     ref = account.ref
     return LogCause(
         "CredentialsInvalid",
-        ref,
-        f"metadata.annotations[{key}]",
-        "",
+        BoundSetting(ref, f"metadata.annotations[{key}]", ""),
         0.85,
-        f"{ref.display} has no annotation {key}, so that {view.owner} acts as its node, which is refused: {said.line}",
+        f"{ref.display} has no annotation {key}, so that {view.owner} acts as its node, which is refused",
         citations=cited(view.snapshot, account.evidence, f'"name":"{name}"'),
         facts={"serviceAccount": name},
         refuted_by=("The account is tied to one of the cloud in another way.",),
@@ -270,12 +256,10 @@ def _sent_to_readers(view: LogView, said: LogFinding) -> LogCause | None:
     meant = f"; Service/{writers[0].name} leads to the same workload" if writers else ""
     return LogCause(
         "AddressMisconfigured",
-        ref,
-        address.field,
-        address.text,
+        BoundSetting(ref, address.field, address.text),
         0.9 if writers else 0.8,
         f"{ref.display} {address.field} sends the writes of {view.owner} to Service/{service.name}, where they are "
-        f"refused{meant}: {said.line}",
+        f"refused{meant}",
         citations=(
             *cited(view.snapshot, address.holder.evidence, address.text),
             *cite(view.snapshot, service),
@@ -317,12 +301,10 @@ def auth(view: LogView, said: LogFinding) -> LogCause | None:
     source = f" (Secret {secret}, {found.field})" if secret and found.name else ""
     return LogCause(
         "CredentialsInvalid",
-        ref,
-        field,
-        user or host,
+        BoundSetting(ref, field, user or host),
         0.6 if is_database(view.container.pod) else 0.85,
         f"{ref.display}: the credentials of container {view.container.name} of {view.ref.display}{to_whom} are refused"
-        f"{source}: {said.line}",
+        f"{source}",
         citations=(*found.citations, *cited(view.snapshot, view.container.pod.evidence, f'"name":"{secret}"')),
         facts={"user": user, "host": host, "secret": secret},
         refuted_by=("The same user and password are accepted from another pod.",),
@@ -345,12 +327,9 @@ def certificate(view: LogView, said: LogFinding) -> LogCause:
     expired = "expired" in said.line.lower()
     return LogCause(
         "CertificateExpired",
-        ref,
-        "log" if ref == view.ref else "process",
-        said.line,
+        BoundSetting(ref, "log" if ref == view.ref else "process", said.line),
         0.8 if expired else 0.6,
-        f"{ref.display}: a certificate that {view.owner} is shown is {'out of date' if expired else 'not accepted'}: "
-        f"{said.line}",
+        f"{ref.display}: a certificate that {view.owner} is shown is {'out of date' if expired else 'not accepted'}",
         facts={"host": host},
         refuted_by=("The certificate is in date, of the right name and of a trusted issuer.",),
         actions=("FixCertificate",),
@@ -367,12 +346,9 @@ def protocol(view: LogView, said: LogFinding) -> LogCause | None:
         found = BoundSetting(view.ref, "log", said.line)
     return LogCause(
         "ProtocolMismatch",
-        found.ref,
-        found.field,
-        found.value,
+        found,
         0.8 if place else 0.6,
-        f"{found.ref.display} {found.field}: the two sides do not speak the same protocol: {said.line}",
-        citations=found.citations,
+        f"{found.ref.display} {found.field}: the two sides do not speak the same protocol",
         facts={"host": host, **held(place)},
         refuted_by=("Both sides are set to the same protocol on this port.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
@@ -387,11 +363,9 @@ def database_broken(view: LogView, said: LogFinding) -> LogCause | None:
     ref = _database_ref(view, called)
     return LogCause(
         "DatabaseFailing",
-        ref,
-        "log" if ref == view.ref else "process",
-        said.line,
+        BoundSetting(ref, "log" if ref == view.ref else "process", said.line),
         0.8,
-        f"{ref.display} is not in order: {said.line}",
+        f"{ref.display} is not in order",
         facts={"caller": view.ref.display},
         refuted_by=(f"{ref.display} starts and answers queries.",),
     )
@@ -401,11 +375,9 @@ def overload(view: LogView, said: LogFinding) -> LogCause:
     """More work than it can do, in its own words."""
     return LogCause(
         "Overloaded",
-        view.ref,
-        "spec.replicas",
-        said.line,
+        BoundSetting(view.ref, "spec.replicas", said.line),
         0.75,
-        f"it is given more work than it can do: {said.line}",
+        "it is given more work than it can do",
         refuted_by=("The load is as always, and it has room for more.",),
         actions=("ScaleReplicas", "PatchHPA"),
     )
@@ -422,12 +394,9 @@ def database_object(view: LogView, said: LogFinding) -> LogCause | None:
     found = place or BoundSetting(ref, "process", name)
     return LogCause(
         "DatabaseFailing" if place is None else "AddressMisconfigured",
-        found.ref,
-        found.field,
-        found.value,
+        found,
         0.75,
-        f"{found.ref.display} {found.field}: database {name} does not exist in {ref.display}: {said.line}",
-        citations=found.citations,
+        f"{found.ref.display} {found.field}: database {name} does not exist in {ref.display}",
         facts={"database": name, **held(place)},
         refuted_by=(f"Database {name} exists.",),
         actions=("PatchConfiguration",),
@@ -441,11 +410,9 @@ def rbac(view: LogView, said: LogFinding) -> LogCause:
     right = f"{named['verb']} {named['resource']}"
     return LogCause(
         "RBACDenied",
-        ref,
-        "rules",
-        right,
+        BoundSetting(ref, "rules", right),
         0.8,
-        f"{ref.display} of {view.ref.display} may not {right}: {said.line}",
+        f"{ref.display} of {view.ref.display} may not {right}",
         facts={"verb": named["verb"], "resource": named["resource"]},
         refuted_by=(f"A role that is bound to the account allows it to {right}.",),
         actions=("RestoreRoleBinding",),
@@ -456,7 +423,7 @@ TOKEN_PLACE: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _AUTOMOUNT: Final = "automountServiceAccountToken"
 
 
-def without_token(view: LogView, said: LogFinding) -> LogCause | None:
+def without_token(view: LogView) -> LogCause | None:
     """A client of the API server whose pod is given no token: by its own spec, else by its account."""
     pod, container = view.container.pod, view.container.spec
     spec = pod.spec
@@ -472,12 +439,10 @@ def without_token(view: LogView, said: LogFinding) -> LogCause | None:
     field = pod_field(ref, _AUTOMOUNT) if holder is pod else _AUTOMOUNT
     return LogCause(
         "CredentialsInvalid",
-        ref,
-        field,
-        "false",
+        BoundSetting(ref, field, "false"),
         0.9,
         f"{ref.display} {field} = false gives {view.owner} no token of ServiceAccount {name}, and it asks the API "
-        f"server: {said.line}",
+        f"server",
         citations=cited(view.snapshot, holder.evidence, f'"{_AUTOMOUNT}":false'),
         facts={"serviceAccount": name},
         refuted_by=(f"A token stands under {TOKEN_PLACE} in the container, or it has a kubeconfig of its own.",),

@@ -39,11 +39,9 @@ def disk_full(view: LogView, said: LogFinding) -> LogCause:
     field = "spec.resources.requests.storage" if claim else volume_field(view.ref, view.container, path)
     return LogCause(
         "DiskFull",
-        ref,
-        field,
-        size or path,
+        BoundSetting(ref, field, size or path),
         0.9 if claim else 0.8,
-        f"{ref.display}: there is no space left on {path or 'the volume'} of {view.owner}: {said.line}",
+        f"{ref.display}: there is no space left on {path or 'the volume'} of {view.owner}",
         citations=cited(view.snapshot, found.evidence, f'"storage":"{size}"') if found and size else (),
         facts={
             "path": path,
@@ -73,11 +71,9 @@ def read_only_files(view: LogView, said: LogFinding) -> LogCause:
         field, value, quote = view.field("volumeMounts"), path, ""
     return LogCause(
         "VolumeMountFailing" if mounted else "ApplicationError",
-        view.ref,
-        field,
-        value,
+        BoundSetting(view.ref, field, value),
         0.88,
-        f"it writes to {path or 'a file'}, which is read-only ({field} = {value}): {said.line}",
+        f"it writes to {path or 'a file'}, which is read-only ({field} = {value})",
         citations=cited(view.snapshot, view.container.pod.evidence, quote) if quote else (),
         facts={"path": path},
         refuted_by=("The path is on a volume that can be written.",),
@@ -94,12 +90,9 @@ def permission(view: LogView, said: LogFinding) -> LogCause | None:
     field, value = _identity(view, on_volume=mounted is not None)
     return LogCause(
         "VolumeMountFailing" if mounted else "ApplicationError",
-        view.ref,
-        field,
-        value,
+        BoundSetting(view.ref, field, value),
         0.8 if mounted else 0.75,
-        f"its user may not use {path}{' on its volume' if mounted else ''} "
-        f"({field}{f' = {value}' if value else ''}): {said.line}",
+        f"its user may not use {path}{' on its volume' if mounted else ''} ({field}{f' = {value}' if value else ''})",
         facts={"path": path, "volume": str(mounted[0].get("name")) if mounted else ""},
         refuted_by=(f"The user of the container owns {path} or is in its group.",),
         actions=("FixSecurityContext", "PatchConfiguration"),
@@ -126,11 +119,9 @@ def privileged(view: LogView, said: LogFinding) -> LogCause:
     is_init = view.container.init and not view.container.is_sidecar
     return LogCause(
         "InitContainerFailing" if is_init else "ApplicationError",
-        view.ref,
-        field,
-        str(security.get("runAsUser", "")) if dropped else user,
+        BoundSetting(view.ref, field, str(security.get("runAsUser", "")) if dropped else user),
         0.82,
-        f"it needs a right that its security context does not give ({field}): {said.line}",
+        f"it needs a right that its security context does not give ({field})",
         facts={"port": said.named.get("port", said.named.get("low", ""))},
         refuted_by=("The image runs with this user and these capabilities elsewhere.",),
         actions=("FixSecurityContext", "RollbackDeployment"),
@@ -142,7 +133,7 @@ def file_missing(view: LogView, said: LogFinding) -> LogCause | None:
     path = path_of(said)
     if not path:
         return None
-    if path.startswith(TOKEN_PLACE) and (found_token := without_token(view, said)) is not None:
+    if path.startswith(TOKEN_PLACE) and (found_token := without_token(view)) is not None:
         return found_token
     mounted = behind_file(view, path)
     if mounted is not None:
@@ -151,13 +142,9 @@ def file_missing(view: LogView, said: LogFinding) -> LogCause | None:
     found = place or BoundSetting(view.ref, "log", path)
     return LogCause(
         "ApplicationError",
-        found.ref,
-        found.field,
-        found.value,
+        found,
         0.82 if place else 0.75,
-        f"{found.ref.display} {found.field}: file {path} does not exist in container {view.container.name}: "
-        f"{said.line}",
-        citations=found.citations,
+        f"{found.ref.display} {found.field}: file {path} does not exist in container {view.container.name}",
         facts={"path": path, **held(place)},
         refuted_by=(f"{path} exists in the container.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
@@ -181,15 +168,14 @@ def behind_file(view: LogView, path: str) -> LogCause | None:
     keys = ", ".join(map(str, data)) or "none that is known"
     return LogCause(
         "ConfigKeyMissing",
-        ref,
-        key_field(source.key),
-        source.key,
+        BoundSetting(ref, key_field(source.key), source.key),
         0.88 if found else 0.65,
         f"{ref.display} has no key {source.key} (it has {keys}), so {path} does not exist in {view.owner}",
         citations=cited(view.snapshot, found.evidence, f'"name":"{source.name}"') if found else (),
         facts={"path": path, "key": source.key, "volume": source.volume},
         refuted_by=(f"{ref.display} has the key {source.key}.",),
         actions=("PatchConfiguration",),
+        line_follows=False,
     )
 
 
@@ -205,12 +191,9 @@ def env_missing(view: LogView, said: LogFinding) -> LogCause | None:
     certain = bool({"name", "required", "required_key", "word", "find", "set"} & said.named.keys())
     return LogCause(
         "EnvVarMissing",
-        place.ref if place else view.ref,
-        field,
-        name,
+        BoundSetting(place.ref if place else view.ref, field, name, place.citations if place else ()),
         0.9 if certain else 0.8,
-        f"{view.ref.display} gives container {view.container.name} no value for {name} ({field}): {said.line}",
-        citations=place.citations if place else (),
+        f"{view.ref.display} gives container {view.container.name} no value for {name} ({field})",
         facts={"variable": name},
         refuted_by=(f"The container has the environment variable {name} with a value.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
@@ -218,19 +201,16 @@ def env_missing(view: LogView, said: LogFinding) -> LogCause | None:
 
 
 def _env_refused(view: LogView, place: BoundSetting, said: LogFinding) -> LogCause | None:
-    return None if "valueFrom" in place.field else _bad_value(view, place, said)
+    return None if "valueFrom" in place.field else _bad_value(view, place)
 
 
-def _bad_value(view: LogView, place: BoundSetting, said: LogFinding) -> LogCause:
+def _bad_value(view: LogView, place: BoundSetting) -> LogCause:
     return LogCause(
         "ApplicationError",
-        place.ref,
-        place.field,
-        place.value,
+        place,
         0.85,
         f"{place.ref.display} {place.field} = {limited(place.value)[:120]} is not taken by container "
-        f"{view.container.name}: {said.line}",
-        citations=place.citations,
+        f"{view.container.name}",
         facts={"setting": place.field},
         refuted_by=("The program takes this value.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
@@ -244,10 +224,10 @@ def bad_config(view: LogView, said: LogFinding) -> LogCause | None:
     place = _config_file(view, path) if path else None
     place = place or place_of(view.snapshot, view.container, *values)
     if place is not None:
-        found = _bad_value(view, place, said)
+        found = _bad_value(view, place)
         return replace(found, category="AddressMisconfigured") if "uri" in said.named else found
     only = _only_config_map(view)
-    return _bad_value(view, only, said) if only and _SPEAKS_OF_FILE.search(said.line) else None
+    return _bad_value(view, only) if only and _SPEAKS_OF_FILE.search(said.line) else None
 
 
 _VALUES: Final = (
@@ -300,13 +280,9 @@ def reload(view: LogView, said: LogFinding) -> LogCause:
     found = place or _only_config_map(view) or BoundSetting(view.ref, "log", said.line)
     return LogCause(
         "ConfigReloadFailing",
-        found.ref,
-        found.field,
-        found.value,
+        found,
         0.85,
-        f"{found.ref.display} {found.field}: container {view.container.name} does not take its new "
-        f"configuration: {said.line}",
-        citations=found.citations,
+        f"{found.ref.display} {found.field}: container {view.container.name} does not take its new configuration",
         refuted_by=("The process says that it runs with the new configuration.",),
         actions=("PatchConfiguration", "RestartDeployment"),
     )

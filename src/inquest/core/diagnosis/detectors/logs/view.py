@@ -38,15 +38,17 @@ class LogCause:
     """What a line proves, in the words of a finding; `says` follows after what the container does."""
 
     category: str
-    object: TargetRef
-    field: str
-    value: str
+    place: BoundSetting
+    """What is wrong, with its citations."""
     confidence: float
     says: str
     citations: tuple[Citation, ...] = ()
+    """Beside those of the place."""
     facts: dict[str, str] = dataclass_field(default_factory=dict)
     refuted_by: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
+    line_follows: bool = True
+    """Whether the sentence ends with the line."""
     line: str = ""
     kind: str = ""
 

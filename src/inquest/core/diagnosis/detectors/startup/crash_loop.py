@@ -137,13 +137,13 @@ def _by_log(snapshot: Snapshot, container: Container, end: Json) -> LogCause | N
 
 def _told(snapshot: Snapshot, container: Container, end: Json, found: LogCause) -> Finding:
     ref = workload_of(snapshot, container.pod)
-    own = found.object == ref
+    own = found.place.ref == ref
     facts = _facts(snapshot, container, end, found.line)
     return Finding(
         category=found.category,
-        object=found.object,
-        field=found.field,
-        value=limited(found.value),
+        object=found.place.ref,
+        field=found.place.field,
+        value=limited(found.place.value),
         summary=summary_of(
             found, f"{ref.display}: container {container.name} ends with exit code {end.get('exitCode')}"
         ),
@@ -156,7 +156,7 @@ def _told(snapshot: Snapshot, container: Container, end: Json, found: LogCause) 
         felt_by=(ref,),
         facts={**facts, **found.facts},
         refuted_by=found.refuted_by,
-        actions=possible(snapshot, found.actions, facts, ref, found.field),
+        actions=possible(snapshot, found.actions, facts, ref, found.place.field),
     )
 
 
