@@ -6,10 +6,12 @@ Models know these words. The hint stands after the raw error and never instead o
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from inquest import errors
+from inquest.core.tables import alternatives, read_table
 from inquest.errors import Declined
 
 ARROW: Final = "→ "
@@ -25,128 +27,17 @@ class Hint:
     terminal: bool = False
 
 
-def _hint(name: str, pattern: str, says: str, *, terminal: bool = False) -> Hint:
-    return Hint(name, re.compile(pattern, re.IGNORECASE), says, terminal)
+def _hints(rows: Iterable[Mapping[str, Any]]) -> tuple[Hint, ...]:
+    return tuple(
+        Hint(row["name"], re.compile(alternatives(row["message"]), re.IGNORECASE), row["says"], "terminal" in row)
+        for row in rows
+    )
 
 
+_TABLES: Final = read_table(__package__, "hints.yaml")
+HINTS: Final = _hints(_TABLES["kubectl"])
+STACK_HINTS: Final = _hints(_TABLES["stack"])
 LACKS_RIGHT: Final = "this account lacks the right; asking again will not help"
-ADMISSION: Final = "an admission rule (quota, PodSecurity) refused it; the message is itself evidence"
-
-HINTS: Final[tuple[Hint, ...]] = (
-    # Eight that the others would misread.
-    _hint(
-        "no_previous_container",
-        r"previous terminated container",
-        "no earlier instance is kept on the node, which is not proof that it never crashed; "
-        "use current logs and lastState",
-    ),
-    _hint(
-        "kubelet_unreachable",
-        r":10250\b|error dialing backend",
-        "the node's kubelet does not answer; look at the node",
-    ),
-    _hint(
-        "webhook_unreachable",
-        r"failed (?:calling|to call) webhook",
-        "an admission webhook is down; look at its service",
-    ),
-    _hint(
-        "admission_denied",
-        r'admission webhook "[^"]+" denied the request',
-        "refused by that policy; the message is evidence",
-    ),
-    _hint(
-        "unauthorized",
-        r"\(Unauthorized\)|must be logged in to the server",
-        "credentials are not accepted",
-        terminal=True,
-    ),
-    _hint(
-        "container_waiting",
-        r"is waiting to start: ",
-        "no log exists yet; the word after the colon is the reason, use describe and events",
-    ),
-    _hint(
-        "metrics_unavailable",
-        r"metrics api not available|metrics not available yet",
-        "no metrics API: unknown, not zero",
-    ),
-    _hint("eviction_blocked", r"violate the pod's disruption budget", "a PodDisruptionBudget holds the pod"),
-    # The fifteen, in an order in which each can be reached.
-    _hint(
-        "namespace_not_found",
-        r'\bnamespaces?\s+"[^"]+"\s+not\s+found',
-        "that namespace does not exist; list namespaces",
-    ),
-    _hint(
-        "container_not_found",
-        r'\bcontainer\s+"?[\w.-]+"?\s+(?:is not valid for pod|not found in pod)|a container name must be specified'
-        r"|container not found \(",
-        "several containers: name one of the pod's",
-    ),
-    _hint(
-        "pod_not_found",
-        r'\bpods?\s+"[^"]+"\s+not\s+found',
-        "the pod may have been rescheduled; list the namespace's pods again (`kubectl get pods -n <ns>`) "
-        "for the new name",
-    ),
-    _hint(
-        "missing_resource_type",
-        r"could not find the requested resource|server doesn't have a resource type",
-        "that API type is not served here; look at api-resources",
-    ),
-    _hint(
-        "crd_not_recognized",
-        r"unable to recognize|no matches for kind",
-        "the CRD is not installed; the object cannot exist yet",
-    ),
-    _hint(
-        "not_found_generic",
-        r"\(NotFound\)|(?<!file )(?<!command )\bnot found\b",
-        "check namespace and exact name",
-    ),
-    _hint(
-        "immutable_field",
-        r"field is immutable|cannot patch .* immutable|updates to \S+ spec for fields other than"
-        r"|pod updates may not ",
-        "cannot be changed in place; needs replace or recreate",
-    ),
-    _hint("forbidden", r"\(Forbidden\)|\bforbidden:", ADMISSION),
-    _hint(
-        "method_not_allowed",
-        r"MethodNotAllowed|does not allow this method",
-        "this type does not support that verb",
-    ),
-    _hint(
-        "dns_lookup_failed",
-        r"dial tcp[^\n]*\blookup\s+\S+|no such host",
-        "the API host's name does not resolve",
-        terminal=True,
-    ),
-    _hint(
-        "apiserver_unreachable",
-        r"connection refused|server \S+ was refused|no route to host|i/o timeout",
-        "the API server is not reachable",
-        terminal=True,
-    ),
-    _hint(
-        "unable_to_connect",
-        r"unable to connect to the server|get current server API group list",
-        "connection or certificate problem, wrong context",
-        terminal=True,
-    ),
-    _hint(
-        "etcd_recovering",
-        r"etcdserver:\s+(?:leader changed|request timed out|no leader)",
-        "the control plane is recovering; one retry in seconds",
-    ),
-    _hint("yaml_parse_error", r"error converting YAML to JSON|yaml: unmarshal errors", "not valid YAML; fix the text"),
-    _hint(
-        "concurrent_modification",
-        r"the object has been modified",
-        "somebody changed it; read again, then decide",
-    ),
-)
 
 _KUBECTL_LINE: Final = re.compile(
     r"^(?:Error from server|error:|Unable to connect|The connection to the server|The \S+ \"[^\"]*\" is invalid"
@@ -250,30 +141,6 @@ def _fallback(error: BaseException) -> str:
 
 # --- failures of a monitoring stack -------------------------------------------------------------------------------
 
-STACK_HINTS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
-    (re.compile(pattern, re.IGNORECASE), says)
-    for pattern, says in (
-        (r"parse error|syntax error|unexpected", "the query is not valid; correct it where the error points"),
-        (
-            r"larger than \d+ bytes|too many samples|would load too many|exceeds the limit|maximum of series"
-            r"|query_length|exceeded maximum resolution|max entries|too many outstanding",
-            "ask for less: name more labels, shorten the range, widen the step, aggregate with topk",
-        ),
-        (
-            r"at least one (?:regexp or equality|non-empty) matcher",
-            "name at least one label with a value that is not empty",
-        ),
-        (
-            r"many-to-many|found duplicate series|multiple matches for labels",
-            "match with on(…) and group_left, or aggregate one side first",
-        ),
-        (
-            r"timed out|deadline exceeded|no answer within",
-            "shorten the range or name more labels; it is no empty answer",
-        ),
-    )
-)
-"""What the servers say, and what helps; the first that fits."""
 UNKNOWN_FIGURES: Final = "what it would show is unknown, not zero and not absent; look elsewhere"
 
 
@@ -283,7 +150,7 @@ def _of_system(error: errors.InquestError, system: str) -> ToolFailure:
         return ToolFailure(text, "correct the arguments")
     if isinstance(error, Declined):
         return ToolFailure(f"[refused] {text}", error.hint)
-    said = next((says for pattern, says in STACK_HINTS if pattern.search(text)), "")
+    said = next((hint.says for hint in STACK_HINTS if hint.pattern.search(text)), "")
     match error:
         case errors.RateLimited():
             return ToolFailure(text, "it is busy; look at something else first")

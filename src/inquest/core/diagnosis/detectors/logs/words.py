@@ -6,14 +6,13 @@ A line is cut before it is matched and every pattern is linear: a log is data th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import lru_cache
-from importlib.resources import files
 from typing import Final
 
-import yaml
+from inquest.core.tables import alternatives, read_table
 
 MAX_LINE: Final = 600
 """Characters of a line that are read."""
@@ -56,23 +55,18 @@ class LogFinding:
     """Whether the line names who was called by itself."""
 
 
-_PARTS: Final = {"{HOST}": _HOST, "{PATH}": _PATH, "{NO_NAMES}": _NO_NAMES}
-_WORDS: Final = yaml.load((files(__package__) / "complaints.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+_WORDS: Final = read_table(__package__, "complaints.yaml")
 
 
-def _compiled(says: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
-    return re.compile(re.sub(r"{[A-Z_]+}", lambda hit: _PARTS[hit[0]], says), flags)
+def _compiled(says: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    return re.compile(alternatives(says, HOST=_HOST, PATH=_PATH, NO_NAMES=_NO_NAMES), flags)
 
 
 ROWS: Final = tuple(
-    LogRule(
-        row["kind"],
-        tuple(row["hints"]),
-        _compiled("|".join(row["says"]), re.NOFLAG if "case" in row else re.IGNORECASE),
-    )
+    LogRule(row["kind"], tuple(row["hints"]), _compiled(row["says"], re.NOFLAG if "case" in row else re.IGNORECASE))
     for row in _WORDS["complaints"]
 )
-_ENDPOINTS: Final = tuple(map(_compiled, _WORDS["endpoints"]))
+_ENDPOINTS: Final = tuple(_compiled((pattern,)) for pattern in _WORDS["endpoints"])
 _NO_HOSTS: Final = frozenset(_WORDS["no_hosts"])
 RANKS: Final = {row.kind: rank for rank, row in enumerate(ROWS)}
 

@@ -23,6 +23,7 @@ from inquest.core.diagnosis.detectors.citations import cite, cite_entry, cited, 
 from inquest.core.diagnosis.detectors.containers import pod_field
 from inquest.core.diagnosis.detectors.events import events_of, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
+from inquest.core.diagnosis.detectors.messages import MessageRule, message_rules
 from inquest.core.diagnosis.detectors.revisions import roll_back, way_back
 from inquest.core.diagnosis.detectors.scheduling.node_reading import (
     allocatable,
@@ -71,75 +72,10 @@ _SENTENCE: Final = re.compile(
     re.DOTALL,
 )
 _PART: Final = re.compile(r"(?P<count>\d+) (?P<why>(?:[^,{]|\{[^}]*\})+)")
-_KINDS: Final = (
-    ("insufficient", re.compile(r"^Insufficient (?P<what>[\w./-]*\w)|^(?P<pods>Too many pods)")),
-    ("taint", re.compile(r"taint \{(?P<what>[^}]*)\}|untolerated taint\(s\)|taints? that the pod didn't tolerate")),
-    (
-        "selector",
-        re.compile(
-            r"didn't match Pod's node affinity/selector|didn't match node selector"
-            r"|didn't satisfy plugin\(s\) \[NodeAffinity\]"
-        ),
-    ),
-    ("claimMissing", re.compile(r"persistentvolumeclaim \"?(?P<what>[\w.-]+)\"? not found")),
-    (
-        "volumeUnbound",
-        re.compile(
-            r"unbound immediate PersistentVolumeClaims|find available persistent volumes to bind"
-            r"|persistentvolumeclaim \"?(?P<what>[\w.-]+)\"? (?:bound to non-existent|is being deleted)"
-            r"|enough free storage"
-        ),
-    ),
-    (
-        "volumeAffinity",
-        re.compile(r"volume node affinity conflict|PersistentVolume's node affinity|no available volume zone"),
-    ),
-    ("volumeCount", re.compile(r"exceed max volume count")),
-    ("affinity", re.compile(r"didn't (?:match|satisfy) (?:existing )?pods? (?:anti-)?affinity", re.IGNORECASE)),
-    ("topology", re.compile(r"didn't match pod topology spread constraints", re.IGNORECASE)),
-    ("ports", re.compile(r"didn't have free ports")),
-    ("cordoned", re.compile(r"were unschedulable")),
-    ("noNodes", re.compile(r"no nodes available to schedule pods")),
-)
+OBSTACLES: Final = message_rules(__package__, "unschedulable.yaml")
+_SYMPTOM: Final = 0.55
 _CONTROL_PLANE: Final = re.compile(r"node-role\.kubernetes\.io/(?:control-plane|master)")
 _NODE_TROUBLE: Final = re.compile(r"^node\.(?:kubernetes|cloudprovider\.kubernetes)\.io/")
-_CATEGORIES: Final = {
-    "insufficient": "InsufficientResources",
-    "volumeUnbound": "VolumeUnbound",
-    "claimMissing": "VolumeUnbound",
-}
-_FIELDS: Final = {
-    "taint": "tolerations",
-    "selector": "nodeSelector",
-    "volumeUnbound": "volumes",
-    "volumeAffinity": "volumes",
-    "volumeCount": "volumes",
-    "affinity": "affinity",
-    "topology": "topologySpreadConstraints",
-    "ports": "containers",
-    "cordoned": "nodeName",
-}
-_SYMPTOM: Final = 0.55
-_CONFIDENCE: Final = {"": 0.6, "volumeUnbound": _SYMPTOM, "claimMissing": 0.92, "noNodes": 0.5}
-_REFUTED_BY: Final = {
-    "insufficient": "A node with the asked room free, that the pod may run on, would refute it.",
-    "taint": "A node without that taint, or a toleration of it in the pod, would refute it.",
-    "selector": "A node that has the labels the pod asks for would refute it.",
-    "claimMissing": "A claim of that name in the pod's namespace would refute it.",
-    "volumeUnbound": "A claim of the pod that is Bound would refute it.",
-    "volumeAffinity": "A node in the volume's place that takes the pod would refute it.",
-    "affinity": "A node whose pods satisfy the rule would refute it.",
-    "topology": "A node on which the pod keeps the spread within its skew would refute it.",
-    "ports": "A node on which the host port is free would refute it.",
-    "cordoned": "The pod still waiting after the node was made schedulable again would refute it.",
-}
-_ACTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "insufficient": ("ProvisionNode",),
-    "taint": ("RemoveTaint",),
-    "cordoned": ("RemoveTaint",),
-    "noNodes": ("ProvisionNode",),
-    "claimMissing": ("FixStatefulSetPVC",),
-}
 
 
 @dataclass(frozen=True)
@@ -150,6 +86,10 @@ class Obstacle:
     count: int
     what: str
     text: str
+
+    @property
+    def rule(self) -> MessageRule:
+        return OBSTACLES[self.kind or "other"]
 
 
 @one_per_container
@@ -188,8 +128,8 @@ def obstacles(message: str) -> list[Obstacle]:
 
 
 def _obstacle(count: int, text: str) -> Obstacle:
-    for kind, pattern in _KINDS:
-        match = pattern.search(text)
+    for kind, rule in OBSTACLES.items():
+        match = rule.pattern.search(text)
         if match:
             groups = match.groupdict()
             return Obstacle(kind, count, (groups.get("what") or ("pods" if groups.get("pods") else "")).strip(), text)
@@ -284,7 +224,7 @@ def _finding(snapshot: Snapshot, pod: ObservedObject, message: str) -> Finding:
     back, in_wait = way_back(snapshot, ref), _waits_on_purpose(snapshot, pod, first)
     summary = _summary(snapshot, pod, ref.display, field, value, first, nodes)
     return Finding(
-        category=_CATEGORIES.get(first.kind, "Unschedulable"),
+        category=first.rule.category,
         object=ref,
         field=field,
         value=limited(value),
@@ -307,9 +247,9 @@ def _finding(snapshot: Snapshot, pod: ObservedObject, message: str) -> Finding:
             **_preemption(snapshot, ref),
             **back,
         },
-        refuted_by=(_REFUTED_BY.get(first.kind, "The pod running on a node without a change to it would refute it."),),
+        refuted_by=(first.rule.refuted,),
         act=not in_wait,
-        actions=() if in_wait else (*_ACTIONS.get(first.kind, ()), *roll_back(back)),
+        actions=() if in_wait else (*first.rule.actions, *roll_back(back)),
     )
 
 
@@ -326,7 +266,7 @@ def _waits_on_purpose(snapshot: Snapshot, pod: ObservedObject, first: Obstacle) 
 def _confidence(first: Obstacle) -> float:
     """A taint that a node's own trouble sets is a symptom of that trouble."""
     trouble = first.kind == "taint" and _NODE_TROUBLE.match(first.what)
-    return _SYMPTOM if trouble else _CONFIDENCE.get(first.kind, 0.9)
+    return _SYMPTOM if trouble else first.rule.confidence
 
 
 def _summary(
@@ -479,7 +419,7 @@ def _constraint(pod: ObservedObject, first: Obstacle) -> str:
     if first.kind == "affinity":
         word = "podAntiAffinity" if "anti-affinity" in first.text.lower() else "podAffinity"
         return f"affinity.{word}" if (spec.get("affinity") or {}).get(word) else "affinity"
-    return _FIELDS.get(first.kind, "nodeName")
+    return first.rule.field
 
 
 def _at(spec: Json, path: str) -> object:
@@ -546,8 +486,8 @@ def _cordoned(snapshot: Snapshot, pod: ObservedObject, node: ObservedObject, fir
         explains=(f"Pod/{pod.name}: Pending",),
         felt_by=(owner,),
         facts={"node": node.name, "nodes": limited(",".join(closed)), "pod": pod.name, "cause": "cordoned"},
-        refuted_by=(_REFUTED_BY["cordoned"],),
-        actions=_ACTIONS["cordoned"],
+        refuted_by=(OBSTACLES["cordoned"].refuted,),
+        actions=OBSTACLES["cordoned"].actions,
     )
 
 
@@ -591,7 +531,7 @@ def _misplaced(
         ),
         explains=(f"Pod/{pod.name}: Pending",),
         facts={"pod": pod.name, "cause": first.kind},
-        refuted_by=(_REFUTED_BY["volumeAffinity"],),
+        refuted_by=(OBSTACLES["volumeAffinity"].refuted,),
     )
 
 

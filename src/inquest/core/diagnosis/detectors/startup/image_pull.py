@@ -11,6 +11,7 @@ from inquest.core.diagnosis.detectors.citations import cite_event, cited, limite
 from inquest.core.diagnosis.detectors.containers import Container, container_field, every_container, pod_field
 from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
+from inquest.core.diagnosis.detectors.messages import message_rules
 from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
 from inquest.core.diagnosis.detectors.startup.injected import KIND, injector, is_injected
 from inquest.core.diagnosis.detectors.workloads import is_going, workload_of
@@ -33,55 +34,7 @@ _BY_REASON: Final = {
     "InvalidImageName": "invalidName",
     "RegistryUnavailable": "unreachable",
 }
-_BY_MESSAGE: Final = (
-    ("rateLimited", re.compile(r"toomanyrequests|\b429\b|rate limit", re.IGNORECASE)),
-    ("platform", re.compile(r"no match(?:ing manifest)? for (?:platform|\w+/\w+)|no matching manifest", re.IGNORECASE)),
-    ("unknownHost", re.compile(r"no such host|NXDOMAIN", re.IGNORECASE)),
-    (
-        "unauthorized",
-        re.compile(
-            r"unauthorized|denied|forbidden|\b40[13]\b|authentication required|no basic auth|may require", re.IGNORECASE
-        ),
-    ),
-    ("nodeFull", re.compile(r"no space left on device", re.IGNORECASE)),
-    (
-        "unreachable",
-        re.compile(
-            r"timeout|timed out|connection re(?:fused|set)|dial tcp|x509|tls:|deadline exceeded|no route to host"
-            r"|server misbehaving|HTTP response to HTTPS client|unexpected EOF|\b50[0-4]\b",
-            re.IGNORECASE,
-        ),
-    ),
-    ("invalidName", re.compile(r"invalid reference format|couldn't parse image", re.IGNORECASE)),
-    ("notFound", re.compile(r"not found|manifest unknown|does not exist|name unknown", re.IGNORECASE)),
-)
-"""In this order: a registry that hides what it refuses says both "does not exist" and "may require authorization"."""
-_WORDS: Final = {
-    "notFound": "the registry does not have it",
-    "platform": "the registry has it for other platforms only",
-    "unauthorized": "the registry refuses it to these credentials",
-    "unknownHost": "there is no host of its registry's name",
-    "unreachable": "the registry cannot be reached",
-    "rateLimited": "the registry limits the rate",
-    "neverPull": "it is not on the node and the pull policy is Never",
-    "invalidName": "its name is invalid",
-    "nodeFull": "its node has no space left",
-    "": "the runtime does not say why",
-}
-_CONFIDENCE: Final = {"": 0.8, "unreachable": 0.8, "rateLimited": 0.85, "nodeFull": 0.8, "unknownHost": 0.88}
-_ACTIONS: Final = {
-    "unauthorized": ("RefreshImagePullSecret", "PatchConfiguration"),
-    "unreachable": ("RollbackDeployment",),
-    "rateLimited": ("RefreshImagePullSecret",),
-    "nodeFull": ("CleanupNode",),
-}
-_PATCH: Final = ("RollbackDeployment", "PatchConfiguration")
-_REFUTED: Final = {
-    "unauthorized": "The pull secret of the pod opens this repository.",
-    "unreachable": "Another pod pulls from this registry now.",
-    "rateLimited": "The registry's limit is not used up.",
-    "neverPull": "The image is on the node.",
-}
+CAUSES: Final = message_rules(__package__, "image_pull.yaml")
 _SECRETS: Final = re.compile(r"image pull secrets \((?P<names>[^)]{1,253})\)")
 
 
@@ -99,14 +52,21 @@ def _finding(snapshot: Snapshot, container: Container) -> Finding:
     image = str(container.spec.get("image") or container.status.get("image") or "")
     events = _failures(snapshot, container, image)
     cause = _cause(container, events)
+    rule = CAUSES[cause or "unknown"]
     missing = _missing_secrets(snapshot, container)
     field, value = _place(ref, container, cause, image, missing)
     field = INJECTED_BY if ref.kind == KIND else field
-    facts = {"container": container.name, "pod": container.pod.name, "image": image, "cause": cause, "secret": missing}
+    facts = {
+        "container": container.name,
+        "pod": container.pod.name,
+        "image": image,
+        "cause": cause,
+        "secret": missing,
+    }
     facts = {**facts, **_before(snapshot, container, image), **rollout_facts(snapshot, ref)}
     secret = f", and its pull secret {missing} does not exist" if missing else ""
     whose = ", which stands in no template and was injected into the pod," if injected else ""
-    said = f"image {image} of container {container.name}{whose} cannot be pulled: {_WORDS[cause]}{secret}"
+    said = f"image {image} of container {container.name}{whose} cannot be pulled: {rule.says}{secret}"
     summary = f"{ref.display}: {said}"
     return Finding(
         category="ImagePullFailing",
@@ -114,13 +74,13 @@ def _finding(snapshot: Snapshot, container: Container) -> Finding:
         field=field,
         value=limited(value),
         summary=summary,
-        confidence=_CONFIDENCE.get(cause, 0.95),
+        confidence=rule.confidence,
         citations=_citations(snapshot, container, image, events, missing),
         explains=(str(container.waiting.get("reason")),),
         felt_by=(workload_of(snapshot, container.pod),),
         facts=facts,
-        refuted_by=(_REFUTED.get(cause, "The registry has this image under this name and tag."),),
-        actions=() if injected else possible(snapshot, _ACTIONS.get(cause, _PATCH), facts, ref, field),
+        refuted_by=(rule.refuted,),
+        actions=() if injected else possible(snapshot, rule.actions, facts, ref, field),
     )
 
 
@@ -175,7 +135,7 @@ def _cause(container: Container, events: list[ObservedObject]) -> str:
 def _cause_in(text: str, container: Container) -> str:
     """The image's own name may hold such words."""
     said = text.replace(str(container.spec.get("image")), "")
-    return next((cause for cause, pattern in _BY_MESSAGE if pattern.search(said)), "")
+    return next((kind for kind, rule in CAUSES.items() if rule.pattern.search(said)), "")
 
 
 def _citations(

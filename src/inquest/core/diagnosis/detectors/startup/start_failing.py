@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from inquest.core.diagnosis.detectors.containers import Container, container_fie
 from inquest.core.diagnosis.detectors.events import events_on, is_about_container, is_fresh, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_container
 from inquest.core.diagnosis.detectors.logs.view import command_of
+from inquest.core.diagnosis.detectors.messages import MessageRule, message_rules
 from inquest.core.diagnosis.detectors.revisions import possible, rollout_facts
 from inquest.core.diagnosis.detectors.startup.oom_killed import is_memory_kill
 from inquest.core.diagnosis.detectors.workloads import is_going, is_short, node_of, workload_of
@@ -46,108 +47,7 @@ NODE: Final = "node"
 """In the place of a field: the fault is the node's."""
 
 
-@dataclass(frozen=True)
-class StartRule:
-    """Words of the runtime → category, field under the container, confidence, and what they mean."""
-
-    pattern: re.Pattern[str]
-    category: str
-    field: str
-    confidence: float
-    says: str
-    actions: tuple[str, ...]
-    refuted: str
-
-
-def _row(
-    pattern: str, category: str, field: str, confidence: float, says: str, refuted: str, *actions: str
-) -> StartRule:
-    return StartRule(re.compile(pattern, re.IGNORECASE), category, field, confidence, says, actions, refuted)
-
-
-_SECURITY: Final = ("FixSecurityContext", "RollbackDeployment")
-_COMMAND: Final = ("RollbackDeployment", "PatchConfiguration")
-ROWS: Final[tuple[StartRule, ...]] = (
-    _row(
-        r"runAsNonRoot and image will run as root|runAsUser breaks non-root policy|non-numeric user \("
-        r"(?P<value>[\w.-]+)\)",
-        "CommandFailing",
-        "securityContext.runAsNonRoot",
-        0.93,
-        "may not run as root, and its image does",
-        "The image names a numeric user that is not 0, or runAsUser does.",
-        *_SECURITY,
-    ),
-    _row(
-        r"to rootfs at \\?\"(?P<path>[^\"\\]{1,200})|mount (?P<source>/\S{1,200}) to rootfs"
-        r"|trying to mount a directory onto a file",
-        "VolumeMountFailing",
-        "volumeMounts",
-        0.9,
-        "has a mount that does not fit its place",
-        "The mounted file or directory is of the kind that stands at its path in the image.",
-        "PatchConfiguration",
-        "RollbackDeployment",
-    ),
-    _row(
-        r"failed to (?:prepare|create) subPath (?:directory )?for volumeMount \"(?P<mount>[\w.-]+)\"",
-        "VolumeMountFailing",
-        "volumeMounts",
-        0.9,
-        "has a subPath that cannot be used",
-        "The subPath exists on the volume and may be read.",
-        "PatchConfiguration",
-    ),
-    _row(
-        r"chdir to cwd \(?\\?\"(?P<value>[^\"\\]{1,200})",
-        "CommandFailing",
-        "workingDir",
-        0.92,
-        "has a working directory that its image does not have",
-        "The working directory exists in the image and may be entered.",
-        *_COMMAND,
-    ),
-    _row(
-        r"unable to find (?:user|group) (?P<value>[\w.-]+)|no matching entries in (?:passwd|group) file",
-        "CommandFailing",
-        "securityContext.runAsUser",
-        0.9,
-        "is to run as somebody whom its image does not know",
-        "The user is in the image's passwd file.",
-        *_SECURITY,
-    ),
-    _row(
-        r"apparmor|seccomp|unknown capability|selinux|no_new_privs",
-        "CommandFailing",
-        "securityContext",
-        0.85,
-        "has a security profile that its node does not have",
-        "The profile is loaded on the node.",
-        *_SECURITY,
-    ),
-    _row(
-        r"exec:? \\?\"(?P<value>[^\"\\]{1,200})\\?\"|executable file not found|no command specified|exec format error"
-        r"|permission denied|no such file or directory",
-        "CommandFailing",
-        "command",
-        0.92,
-        "has a command that cannot be run",
-        "The command exists in the image and its user may run it.",
-        *_COMMAND,
-    ),
-    _row(
-        r"failed to reserve container name|context deadline exceeded|failed to create (?:new )?shim"
-        r"|connection refused"
-        r"|transport is closing|input/output error|failed to get sandbox|cgroup",
-        "ContainerRuntimeFailing",
-        NODE,
-        0.65,
-        "cannot be created by its node's runtime",
-        "The runtime of the node creates other containers.",
-        "CordonNode",
-        "DrainNode",
-    ),
-)
+ROWS: Final = message_rules(__package__, "start_failing.yaml")
 _HOOK: Final = re.compile(r"lifecycle hook|PostStartHook|postStart", re.IGNORECASE)
 
 
@@ -213,30 +113,23 @@ def _hook(snapshot: Snapshot, refusal: StartRefusal) -> Finding | None:
     if not hook or not (_HOOK.search(refusal.message) or "PostStart" in refusal.reason):
         return None
     command = " ".join(map(str, (hook.get("exec") or {}).get("command") or ()))
-    row = StartRule(
-        _HOOK,
-        "CommandFailing",
-        "lifecycle.postStart",
-        0.92,
-        f"has a postStart hook that fails{f' ({command})' if command else ''}",
-        _COMMAND,
-        "The hook ends with exit code 0.",
-    )
-    return _finding(snapshot, refusal, row, "lifecycle.postStart", command)
+    row = ROWS["hook"]
+    row = replace(row, says=f"{row.says} ({command})") if command else row
+    return _finding(snapshot, refusal, row, row.field, command)
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------
 
 
 def _by_row(snapshot: Snapshot, refusal: StartRefusal) -> Finding | None:
-    for row in ROWS:
+    for row in ROWS.values():
         if match := row.pattern.search(refusal.message):
             field, value = _place(refusal.container, row, {k: v for k, v in match.groupdict().items() if v})
             return _finding(snapshot, refusal, row, field, value)
     return None
 
 
-def _place(container: Container, row: StartRule, named: dict[str, str]) -> tuple[str, str]:
+def _place(container: Container, row: MessageRule, named: dict[str, str]) -> tuple[str, str]:
     if row.field == "command":
         word = next((word for word in ("command", "args") if container.spec.get(word)), "image")
         return word, command_of(container) if word != "image" else str(container.spec.get("image") or "")
@@ -260,7 +153,7 @@ def _mount(container: Container, named: dict[str, str]) -> dict[str, Any]:
     return {}
 
 
-def _finding(snapshot: Snapshot, refusal: StartRefusal, row: StartRule, field: str, value: str) -> Finding:
+def _finding(snapshot: Snapshot, refusal: StartRefusal, row: MessageRule, field: str, value: str) -> Finding:
     container = refusal.container
     owner = workload_of(snapshot, container.pod)
     ref = _node(snapshot, container.pod) if row.field == NODE else owner

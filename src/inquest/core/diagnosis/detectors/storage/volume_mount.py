@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from inquest.api.refs import TargetRef
@@ -18,6 +17,7 @@ from inquest.core.diagnosis.detectors.citations import cite, cite_event, cited, 
 from inquest.core.diagnosis.detectors.containers import pod_field, template_field
 from inquest.core.diagnosis.detectors.events import events_on, message_of
 from inquest.core.diagnosis.detectors.findings import one_per_field
+from inquest.core.diagnosis.detectors.messages import MessageRule, message_rules
 from inquest.core.diagnosis.detectors.network.network_reading import newest_lines
 from inquest.core.diagnosis.detectors.revisions import roll_back, way_back
 from inquest.core.diagnosis.detectors.workloads import (
@@ -56,64 +56,7 @@ _PRIVILEGED: Final = re.compile(
 _READ_ONLY: Final = re.compile(r"read-only file system|EROFS|\[Errno 30\]", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class MountFault:
-    """What the mount's failure says: the field of the volume's source, and the words for it."""
-
-    cause: str
-    pattern: re.Pattern[str]
-    says: str
-    fields: tuple[str, ...]
-    """Of the volume's source, the first that is set."""
-
-
-FAULTS: Final = (
-    MountFault(
-        "server",
-        re.compile(
-            r"Failed to resolve server|Name or service not known|Connection timed out|Connection refused"
-            r"|No route to host|host is down|rpc\.statd|Unable to (?:connect|reach)",
-            re.IGNORECASE,
-        ),
-        "its server does not answer",
-        ("server", "hosts", "monitors", "targetPortal"),
-    ),
-    MountFault(
-        "export",
-        re.compile(r"access denied by server|mount\.nfs:[^\n]{0,200}(?:No such file|does not exist)", re.IGNORECASE),
-        "its server does not export that path",
-        ("path",),
-    ),
-    MountFault(
-        "hostPath",
-        re.compile(r"hostPath type check failed"),
-        "the path on the node is not what it should be",
-        ("path",),
-    ),
-    MountFault(
-        "fileSystem",
-        re.compile(
-            r"wrong fs type|bad superblock|unknown filesystem type|mount: unknown|fsck|unsupported fs",
-            re.IGNORECASE,
-        ),
-        "its file system is not what is asked for",
-        ("fsType",),
-    ),
-    MountFault(
-        "permission",
-        re.compile(
-            r"permission denied|operation not permitted|read-only file system|applyFSGroup failed", re.IGNORECASE
-        ),
-        "the node may not use it",
-        ("path", "readOnly"),
-    ),
-    MountFault(
-        "path",
-        re.compile(r"no such file or directory|path [^\n]{0,300}does not exist|not a directory", re.IGNORECASE),
-        "its path does not exist",
-        ("path", "volumePath", "fsType"),
-    ),
-)
+FAULTS: Final = message_rules(__package__, "volume_mount.yaml")
 
 
 @one_per_field
@@ -144,7 +87,7 @@ def _mount(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Fi
     if match is None:
         return None
     name = match["volume"] or re.split("[ ,]", match["waiting"])[0]
-    fault = next((each for each in FAULTS if each.pattern.search(message)), None)
+    fault = next((each for each in FAULTS.values() if each.pattern.search(message)), None)
     owner = workload_of(snapshot, pod)
     ref, field, value, found = _place(snapshot, owner, pod, name, fault)
     says = fault.says if fault else "the kubelet does not say why"
@@ -162,14 +105,14 @@ def _mount(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -> Fi
             *cite_event(snapshot, event),
         ),
         explains=(f"Pod/{pod.name}: ContainerCreating",),
-        facts={"pod": pod.name, "volume": name, "workload": owner.name, "cause": fault.cause if fault else ""},
+        facts={"pod": pod.name, "volume": name, "workload": owner.name, "cause": fault.kind if fault else ""},
         refuted_by=("The pod's containers starting with that volume would refute it.",),
         actions=("PatchConfiguration",) if fault else (),
     )
 
 
 def _place(
-    snapshot: Snapshot, owner: TargetRef, pod: ObservedObject, name: str, fault: MountFault | None
+    snapshot: Snapshot, owner: TargetRef, pod: ObservedObject, name: str, fault: MessageRule | None
 ) -> tuple[TargetRef, str, str, ObservedObject | None]:
     """The volume object where it is one, else the source in the workload's own pod spec."""
     volume = snapshot.at("PersistentVolume", "", name)
@@ -193,7 +136,7 @@ def _source(found: Json) -> tuple[str, Json]:
     return kinds[0] if kinds else ("", {})
 
 
-def _word(source: Json, fault: MountFault | None) -> tuple[str, str]:
+def _word(source: Json, fault: MessageRule | None) -> tuple[str, str]:
     wanted = fault.fields if fault else ()
     attributes = source.get("volumeAttributes") or {}
     for word in wanted:

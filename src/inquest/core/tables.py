@@ -1,0 +1,20 @@
+"""Tables of words that stand as YAML beside the code that reads them (ADR 0038)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+
+def read_table(package: str, file: str) -> Any:
+    """What a file of a package holds."""
+    return yaml.load((files(package) / file).read_text(encoding="utf-8"), yaml.CSafeLoader)
+
+
+def alternatives(says: Iterable[str], **parts: str) -> str:
+    """One expression of several; `{NAME}` stands for the part of that name."""
+    return re.sub(r"{([A-Z_]+)}", lambda hit: parts[hit[1]], "|".join(says))
