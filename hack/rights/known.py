@@ -1,6 +1,6 @@
 """What is expected of a run: answers that have to be `forbidden`, and rights that no run, or not every, shows in use.
 
-Each with its reason. A right that nothing uses is better taken away in `inquest/api/manifests/rbac.py` than excused.
+Each with its reason. A right that nothing uses is better taken out of `api/manifests/rights.yaml` than excused.
 """
 
 from __future__ import annotations

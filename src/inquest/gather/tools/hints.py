@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inquest import errors
-from inquest.core.tables import alternatives, read_table
 from inquest.errors import Declined
+from inquest.tables import alternatives, read_table
 
 ARROW: Final = "→ "
 

@@ -90,7 +90,9 @@ def test_a_pod_that_is_gone_says_how_to_find_the_new_one() -> None:
     assert "kubectl get pods -n" in add_hint(CASES["E01"][0])
 
 
-@pytest.mark.parametrize(("row", "words"), [("E03", LACKS_RIGHT), ("E04", "the message is itself evidence")], ids=["E03", "E04"])
+@pytest.mark.parametrize(
+    ("row", "words"), [("E03", LACKS_RIGHT), ("E04", "the message is itself evidence")], ids=["E03", "E04"]
+)
 def test_a_missing_right_and_an_admission_rule_are_told_apart(row: str, words: str) -> None:
     assert add_hint(CASES[row][0]).endswith(words)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from inquest.core.tables import alternatives, read_table
+from inquest.tables import alternatives, read_table
 
 _NEVER: Final = re.compile(r"(?!)")
 
@@ -30,10 +30,8 @@ class MessageRule:
 
 def message_rules(package: str, file: str) -> Mapping[str, MessageRule]:
     """The rows of a table by their kind, in their order."""
-    return {row["kind"]: _rule(row) for row in read_table(package, file)}
+    return {row["kind"]: _rule(**row) for row in read_table(package, file)}
 
 
-def _rule(row: Mapping[str, Any]) -> MessageRule:
-    rest: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in row.items()}
-    said = rest.pop("message", ())
-    return MessageRule(pattern=re.compile(alternatives(said), re.IGNORECASE) if said else _NEVER, **rest)
+def _rule(*, message: Iterable[str] = (), **rest: Any) -> MessageRule:
+    return MessageRule(pattern=re.compile(alternatives(message), re.IGNORECASE) if message else _NEVER, **rest)

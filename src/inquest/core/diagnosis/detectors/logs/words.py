@@ -12,7 +12,7 @@ from dataclasses import field as dataclass_field
 from functools import lru_cache
 from typing import Final
 
-from inquest.core.tables import alternatives, read_table
+from inquest.tables import alternatives, read_table
 
 MAX_LINE: Final = 600
 """Characters of a line that are read."""

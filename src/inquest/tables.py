@@ -11,8 +11,14 @@ import yaml
 
 
 def read_table(package: str, file: str) -> Any:
-    """What a file of a package holds."""
-    return yaml.load((files(package) / file).read_text(encoding="utf-8"), yaml.CSafeLoader)
+    """What a file of a package holds; its lists as tuples."""
+    return _frozen(yaml.load((files(package) / file).read_text(encoding="utf-8"), yaml.CSafeLoader))
+
+
+def _frozen(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _frozen(value) for key, value in part.items()}
+    return tuple(map(_frozen, part)) if isinstance(part, list) else part
 
 
 def alternatives(says: Iterable[str], **parts: str) -> str:
