@@ -1,4 +1,4 @@
-"""Tables of words that stand as YAML beside the code that reads them (ADR 0038)."""
+"""Words that stand as YAML or Markdown beside the code that reads them (ADR 0038)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ import yaml
 
 def read_table(package: str, file: str) -> Any:
     """What a file of a package holds; its lists as tuples."""
-    return _frozen(yaml.load((files(package) / file).read_text(encoding="utf-8"), yaml.CSafeLoader))
+    return _frozen(yaml.load(read_text(package, file), yaml.CSafeLoader))
+
+
+def read_text(package: str, file: str) -> str:
+    """What a file of a package says, without its last line break."""
+    return (files(package) / file).read_text(encoding="utf-8").removesuffix("\n")
 
 
 def _frozen(part: Any) -> Any:
@@ -22,5 +27,10 @@ def _frozen(part: Any) -> Any:
 
 
 def alternatives(says: Iterable[str], **parts: str) -> str:
-    """One expression of several; `{NAME}` stands for the part of that name."""
-    return re.sub(r"{([A-Z_]+)}", lambda hit: parts[hit[1]], "|".join(says))
+    """One expression of several."""
+    return fill_in("|".join(says), **parts)
+
+
+def fill_in(text: str, **parts: str) -> str:
+    """The text, in which `{NAME}` stands for the part of that name."""
+    return re.sub(r"{([A-Z_]+)}", lambda hit: parts[hit[1]], text)

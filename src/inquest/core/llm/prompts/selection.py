@@ -8,6 +8,7 @@ from typing import Final
 from inquest.api.refs import TargetRef
 from inquest.core.diagnosis.diagnosis import Diagnosis
 from inquest.core.text import filter_text, join_parts, prompt_section
+from inquest.tables import read_text
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -32,34 +33,7 @@ def described_target(target: TargetRef) -> str:
     return target.display + (f" (ns: {target.namespace})" if target.namespace else "")
 
 
-TASK: Final = """\
-You choose a remediation workflow for an incident whose root cause is known. Do not investigate again: you have no tool
-for it. Select one workflow at most, and name 2 or 3 alternatives for the people who read this.
-
-## Steps, all three, in this order
-1. `list_available_actions`: the kinds of action for which workflows exist.
-2. `list_workflows` for the action that fits. Ask for the next page while `hasMore` is true.
-3. `get_workflow` for the one you choose: the whole schema of its parameters stands only there.
-
-## Rules
-- `what`, `whenToUse` and `whenNotToUse` decide; a workflow whose `whenNotToUse` fits is out.
-- Respect the infrastructure (quota, autoscaler, disruption budget) and the history: do not repeat what did not help.
-- Every required parameter must come from the findings below. Never invent a value.
-- A target that GitOps manages needs a git-based action.
-- A fault that began right after a rollout is rolled back.
-
-## Special ends, through `submit_result_no_workflow`
-- resolved, with confidence 0.7 or more: `investigation_outcome: problem_resolved`
-- cannot be told, with confidence below 0.5: `investigation_outcome: inconclusive`
-- nothing in the catalogue fits: say why in `reasoning`
-- nobody should act: `investigation_outcome: not_actionable`
-
-## Answer
-Call one of the two, once. Examples:
-submit_result_with_workflow {"root_cause_analysis": {"summary": "…"}, "selected_workflow": {"workflow_id": "<id>", \
-"confidence": 0.9, "rationale": "…", "parameters": {"MEMORY_LIMIT": "256Mi"}}, "confidence": 0.9}
-submit_result_no_workflow {"root_cause_analysis": {"summary": "…"}, "reasoning": "…"}
-`parameters` holds what the workflow declares; the TARGET_RESOURCE_ values are set for you."""
+TASK: Final = read_text(__package__, "texts/selection.md")
 
 
 @dataclass(frozen=True)
