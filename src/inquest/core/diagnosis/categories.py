@@ -6,91 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "": ("Healthy", "Recovered", "Unknown"),
-    "Startup": (
-        "CrashLoopBackOff",
-        "CommandFailing",
-        "ConfigKeyMissing",
-        "ConfigMapMissing",
-        "SecretMissing",
-        "EnvVarMissing",
-        "ImagePullFailing",
-        "InitContainerFailing",
-        "ServiceAccountMissing",
-    ),
-    "Probe": ("LivenessProbeMisconfigured", "ReadinessProbeMisconfigured", "StartupProbeMisconfigured"),
-    "Runtime": ("OOMKilled", "CPUThrottled", "DiskFull", "PodEvicted", "ApplicationError"),
-    "Scheduling": ("InsufficientResources", "Unschedulable", "QuotaExceeded", "LimitRangeViolated"),
-    "Storage": ("VolumeUnbound", "VolumeAttachFailing", "VolumeMountFailing"),
-    "Network": (
-        "SelectorMismatch",
-        "PortMismatch",
-        "NoReadyEndpoints",
-        "NetworkPolicyBlocking",
-        "DNSFailing",
-        "IngressMisconfigured",
-        "CertificateExpired",
-    ),
-    "Rollout": ("RolloutStuck", "BadRevision", "HPAMisconfigured", "PDBBlocking", "FinalizerStuck", "JobFailing"),
-    "Admission": ("AdmissionRejected", "RBACDenied"),
-    "Node": (
-        "NodeNotReady",
-        "NodePressure",
-        "NodeCordoned",
-        "KubeletFailing",
-        "ContainerRuntimeFailing",
-        "ServiceProxyFailing",
-        "NetworkDegraded",
-    ),
-    "Control plane": ("ControlPlaneFailing", "ClusterDNSFailing", "WebhookFailing"),
-    "Dependency": (
-        "ScaledToZero",
-        "PortConflict",
-        "ProtocolMismatch",
-        "AddressMisconfigured",
-        "CredentialsInvalid",
-        "ConnectionsExhausted",
-        "Overloaded",
-        "MemoryLeaking",
-        "ConfigReloadFailing",
-        "GitOpsSyncFailing",
-        "DependencyFailing",
-        "DatabaseFailing",
-        "ExternalServiceFailing",
-    ),
-}
+from inquest.tables import read_table
 
-
+_TABLE: Final = read_table(__package__, "categories.yaml")
+CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = _TABLE["categories"]
 UNKNOWN: Final = "Unknown"
 NO_FAULT: Final = frozenset(CATEGORIES[""])
 """Words that name no cause."""
-ALIASES: Final[Mapping[str, str]] = {
-    "oom": "OOMKilled",
-    "memorypressure": "OOMKilled",
-    "exitcode137": "OOMKilled",
-    "imagepullbackoff": "ImagePullFailing",
-    "errimagepull": "ImagePullFailing",
-    "taint": "Unschedulable",
-    "insufficientcpu": "InsufficientResources",
-    "insufficientmemory": "InsufficientResources",
-    "pvcpending": "VolumeUnbound",
-    "endpointmismatch": "SelectorMismatch",
-    "resourcequota": "QuotaExceeded",
-}
-SYMPTOMS: Final = frozenset(
-    {
-        "ApplicationError",
-        "CrashLoopBackOff",
-        "DependencyFailing",
-        "InitContainerFailing",
-        "JobFailing",
-        "NoReadyEndpoints",
-        "PodEvicted",
-        "RolloutStuck",
-        "Unschedulable",
-    }
-)
+ALIASES: Final[Mapping[str, str]] = _TABLE["aliases"]
+SYMPTOMS: Final = frozenset(_TABLE["symptoms"])
 """Words for an effect: a finding of one of them contradicts no finer cause."""
 
 

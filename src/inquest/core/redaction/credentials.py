@@ -12,6 +12,7 @@ from typing import Final
 
 from inquest.core.redaction.mask import MARK, find_places, has_any, replace_spans
 from inquest.core.text import PIECE, replace_in_pieces, search_in_pieces
+from inquest.tables import read_table
 
 # --- private keys -----------------------------------------------------------------------------------------
 
@@ -151,24 +152,9 @@ _CRYPT: Final = re.compile(
 
 # --- tokens ------------------------------------------------------------------------------------------------------
 
-_TOKEN: Final = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"sk-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{8,}|github_pat_[A-Za-z0-9_]{8,}|gl(?:pat|dt|rt|cbt|soat|ptt|ft|imt|oas)-[A-Za-z0-9_-]{8,}"
-    r"|xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{8,}|A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30,}"
-    r"|eyJ[A-Za-z0-9_-]{4,}\.eyJ[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"
-    r"|(?:sk|rk|pk|whsec)_(?:live|test|prod)_[A-Za-z0-9]{8,}|whsec_[A-Za-z0-9+/]{16,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{16,}"
-    r"|hf_[A-Za-z0-9]{16,}|gl(?:sa|c)_[A-Za-z0-9_+/]{16,}|do[opr]_v1_[a-f0-9]{32,}|dckr_[op]at_[A-Za-z0-9_-]{16,}"
-    r"|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{16,}|AGE-SECRET-KEY-1[A-Z0-9]{20,}|GOCSPX-[A-Za-z0-9_-]{16,}|sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{20,}"
-    r"|dapi[a-f0-9]{32}|NR(?:AK|JS|II|RA)-[A-Za-z0-9_-]{16,}|PMAK-[A-Za-z0-9-]{24,}|pul-[a-f0-9]{40}|tskey-[a-z]+-[A-Za-z0-9-]{12,}"
-    r"|sntry[su]_[A-Za-z0-9+/=_-]{20,}|xkeysib-[A-Za-z0-9-]{32,}|lin_api_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{24,}|r8_[A-Za-z0-9]{24,}"
-    r"|pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_-]{24,}|rubygems_[a-f0-9]{32,}|ATATT3[A-Za-z0-9_=-]{24,}|AT(?:BB|CTT3)[A-Za-z0-9_=-]{24,}"
-    r"|AKCp[A-Za-z0-9]{40,}|LTAI[A-Za-z0-9]{12,24}|SK[a-f0-9]{32}|key-[a-f0-9]{32}|[a-f0-9]{32}-us[0-9]{1,2}|figd_[A-Za-z0-9_-]{20,}"
-    r"|ntn_[A-Za-z0-9]{24,}|tfp_[A-Za-z0-9_-]{24,}|CCIP(?:AT|RJ)_[A-Za-z0-9_-]{20,}|bkua_[a-f0-9]{32,}|sbp_[a-f0-9]{32,}"
-    r"|nvapi-[A-Za-z0-9_-]{24,}|pplx-[A-Za-z0-9]{24,}|FLWSECK(?:_TEST)?-[a-fA-F0-9-]{12,}|HRKU-[A-Za-z0-9_-]{24,}|EAAA[A-Za-z0-9_-]{56,}"
-    r"|ops_eyJ[A-Za-z0-9_-]{24,}|ABSK[A-Za-z0-9+/=]{60,}"
-    r")(?![A-Za-z0-9])"
-)
-_DOTTED: Final = ("hvs.", "hvb.", "hvr.", "SG.", "ya29.", "dp.pt.", "dp.st.", "dp.ct.", "dt0c01.", "dt0s01.")
+_FORMS: Final = read_table(__package__, "secrets.yaml")
+_TOKEN: Final = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS['tokens'])})(?![A-Za-z0-9])")
+_DOTTED: Final = _FORMS["dotted"]
 """Beginnings that end in a dot, which no run of token characters holds."""
 _REST_OF_DOTTED: Final = re.compile(r"[A-Za-z0-9._\-]*")
 _SHORT_HINTS: Final = (

@@ -4,88 +4,27 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 from inquest.core.redaction.mask import REDACTED
 from inquest.core.text import pieces_of
+from inquest.tables import read_table
 
 LONGEST_KEY: Final = 128
 
-_WORDS: Final = frozenset(
-    {
-        *("password", "passwords", "passwd", "passwort", "pwd", "passphrase", "secret", "token", "apikey"),
-        *("credential", "credentials", "authorization", "cookie", "dsn"),
-    }
-)
-_PAIRS: Final = frozenset(
-    {
-        *(("api", "key"), ("access", "key"), ("private", "key"), ("account", "key"), ("connection", "string")),
-        # Inquest's own: keys that open something, and signatures that are as good as a password.
-        *(("encryption", "key"), ("signing", "key"), ("master", "key"), ("hmac", "key"), ("auth", "key")),
-        *(("shared", "key"), ("deploy", "key"), ("access", "signature"), ("client", "pass"), ("webhook", "key")),
-    }
-)
-_TAILS: Final = (
-    *("password", "passwd", "passphrase", "apikey", "secret", "token", "accesskey", "privatekey", "secretkey"),
-    *("authkey", "encryptionkey", "signingkey", "storepass", "keypass", "requirepass", "masterauth"),
-    *("jsessionid", "sessid", "pass"),
-)
-"""Ends of words written without a seam, such as `PGPASSWORD`."""
-_NO_TAILS: Final = frozenset({"bypass", "compass", "encompass", "surpass", "trespass", "overpass", "underpass"})
-"""Words that end like one of these and say nothing of a secret."""
-_FILES: Final = (".key", ".pem", ".p12", ".jks")
-_REFERENCES: Final = frozenset(
-    {
-        *("name", "names", "ref", "refs", "path", "file", "mount", "dir", "url", "uri", "kind", "type", "id"),
-        # Inquest's own: last words that say something about a secret rather than being one.
-        *(
-            "seconds",
-            "ttl",
-            "expiry",
-            "expiration",
-            "expires",
-            "expired",
-            "policy",
-            "class",
-            "version",
-            "length",
-            "limit",
-        ),
-        *(
-            "count",
-            "enabled",
-            "required",
-            "mode",
-            "issuer",
-            "audience",
-            "audiences",
-            "algorithm",
-            "alg",
-            "endpoint",
-            "host",
-        ),
-        *("port", "region", "scope", "scopes", "provider", "store", "manager", "controller", "driver", "rotation"),
-        *("interval", "timeout", "duration", "age", "status", "state", "size", "format", "header", "exists", "role"),
-        *("namespace", "index", "at", "in"),
-    }
-)
-_REFERENCE_KEYS: Final = frozenset({("existing", "secret"), ("pull", "secret")})
-"""Ends of keys of charts that hold the name of a Secret, never its content."""
-_WHOLE: Final = frozenset(
-    {
-        *("client-key-data", "sig", "signature", "_auth", "asp.net_sessionid", "connect.sid"),
-        *("x-amz-signature", "x-amz-credential", "x-goog-signature", "x-goog-credential"),
-    }
-)
-_SECRET_FILES: Final = frozenset(
-    {
-        *("htpasswd", ".htpasswd", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
-        *(".dockerconfigjson", ".dockercfg", ".netrc", ".pgpass"),
-    }
-)
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = read_table(__package__, "secrets.yaml")
+_WORDS: Final = frozenset(_NAMES["words"])
+_PAIRS: Final = frozenset(tuple(pair.split()) for pair in _NAMES["pairs"])
+_TAILS: Final = _NAMES["tails"]
+_NO_TAILS: Final = frozenset(_NAMES["no_tails"])
+_FILES: Final = _NAMES["files"]
+_SECRET_FILES: Final = frozenset(_NAMES["secret_files"])
+_REFERENCES: Final = frozenset(_NAMES["references"])
+_REFERENCE_KEYS: Final = frozenset(tuple(key.split()) for key in _NAMES["reference_keys"])
+_WHOLE: Final = frozenset(_NAMES["whole_names"])
 _BREAK: Final = re.compile(r"[\s_\-./:\[\]]+")
 _SEAM: Final = re.compile(r"[\s_\-./:\[\]]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
