@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -47,6 +47,34 @@ class Service:
         self.outcomes = OutcomeMemory(self.database)
         self.lost_own_events = 0
         self._background: set[asyncio.Task[None]] = set()
+
+    def event(
+        self,
+        event_type: str,
+        action: str,
+        about: str,
+        data: Mapping[str, Any],
+        *,
+        workflow_id: str,
+        resource_type: str = "Workflow",
+        outcome: str = "success",
+    ) -> StoredEvent:
+        """An event of the service's own, about a correlation id."""
+        return StoredEvent(
+            event_id=self.new_id(),
+            event_timestamp=self.now(),
+            event_type=event_type,
+            version="1.0",
+            event_category="workflow",
+            event_action=action,
+            event_outcome=outcome,
+            correlation_id=about,
+            event_data={"event_type": event_type, **data},
+            actor_id="datastorage",
+            resource_type=resource_type,
+            resource_id=workflow_id,
+            severity="",
+        )
 
     def note(self, *events: StoredEvent) -> None:
         """Store the service's own events after the answer; an answer never waits for them."""

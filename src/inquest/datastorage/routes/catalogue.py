@@ -15,7 +15,6 @@ from inquest.datastorage.problems import UNFIT_BODY, SchemaFault, WireProblem, n
 from inquest.datastorage.routes.operations import Operations
 from inquest.datastorage.service import EVENT_BODY, WORKFLOW_BODY, Service, body_of, service_of
 from inquest.datastorage.store.catalogue import ENABLED_AGAIN, NOT_DISABLED, UPDATABLE_STATUSES
-from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.parameters import PLAIN_LIST, plain_list_question
 from inquest.datastorage.wire.types import MOST_NAME
 
@@ -114,7 +113,7 @@ async def register_workflow(request: Request) -> Response:
             "execution_engine": done.record["executionEngine"],
             "name": done.record["name"],
         }
-        _note(service, "datastorage.workflow.created", "create", done.record["workflowId"], payload)
+        _note(service, "created", "create", done.record["workflowId"], payload)
     return JSONResponse(dict(done.record), status_code=done.status)
 
 
@@ -158,7 +157,7 @@ async def _changed(request: Request, values: Mapping[str, Any]) -> Response:
         raise not_found("not-found", f"Workflow not found: {asked}")
     record = await service.catalogue.change(workflow_id, values)
     changed = {name: str(value) for name, value in values.items() if value is not None}
-    _note(service, "datastorage.workflow.updated", "update", record["workflowId"], {"updated_fields": changed})
+    _note(service, "updated", "update", record["workflowId"], {"updated_fields": changed})
     return JSONResponse(record)
 
 
@@ -228,21 +227,6 @@ async def count_workflows(request: Request) -> Response:
     return JSONResponse({"count": await service_of(request).catalogue.workflow_count(request.path_params["name"])})
 
 
-def _note(service: Service, event_type: str, action: str, workflow_id: str, payload: Mapping[str, Any]) -> None:
-    service.note(
-        StoredEvent(
-            event_id=service.new_id(),
-            event_timestamp=service.now(),
-            event_type=event_type,
-            version="1.0",
-            event_category="workflow",
-            event_action=action,
-            event_outcome="success",
-            correlation_id=workflow_id,
-            event_data={"event_type": event_type, "workflow_id": workflow_id, **payload},
-            actor_id="datastorage",
-            resource_type="Workflow",
-            resource_id=workflow_id,
-            severity="",
-        )
-    )
+def _note(service: Service, what: str, action: str, workflow_id: str, payload: Mapping[str, Any]) -> None:
+    data = {"workflow_id": workflow_id, **payload}
+    service.note(service.event(f"datastorage.workflow.{what}", action, workflow_id, data, workflow_id=workflow_id))

@@ -16,7 +16,6 @@ from inquest.datastorage.problems import not_found
 from inquest.datastorage.routes.operations import Operations
 from inquest.datastorage.service import Service, service_of
 from inquest.datastorage.store.catalogue import full_record, labels_of
-from inquest.datastorage.wire.audit_events import StoredEvent
 from inquest.datastorage.wire.parameters import DISCOVERY, EXPLAIN, GATE, DiscoveryQuestion, discovery_question
 
 LISTED_ACTIONS = "workflow.catalog.actions_listed"
@@ -78,71 +77,28 @@ async def get_workflow(request: Request) -> Response:
 def _note_list(
     service: Service, event_type: str, question: DiscoveryQuestion, page: scoring.Slice[Any], started: float
 ) -> None:
-    if question.remediation_id:
-        results = {"total_found": page.total, "returned": len(page.items), "workflows": []}
-        data = _payload(event_type, question, results, started)
-        service.note(_event(service, event_type, "discovery", "workflow", "", question.remediation_id, data))
+    about = question.remediation_id
+    if about:
+        data = _payload(question, {"total_found": page.total, "returned": len(page.items)}, started)
+        service.note(service.event(event_type, "discovery", about, data, workflow_id="", resource_type="workflow"))
 
 
 def _note_selection(
     service: Service, question: DiscoveryQuestion, workflow_id: str, *, gated: bool, started: float
 ) -> None:
-    results: dict[str, Any] = {"total_found": 0 if gated else 1, "returned": 0 if gated else 1, "workflows": []}
-    about = question.remediation_id or workflow_id
+    about, found = question.remediation_id or workflow_id, 0 if gated else 1
+    data = _payload(question, {"total_found": found, "returned": found}, started)
     kinds = [(VALIDATED, "validate")] if gated else [(RETRIEVED, "retrieve"), (VALIDATED, "validate")]
     outcome = "failure" if gated else "success"
     service.note(
-        *(
-            _event(
-                service,
-                kind,
-                action,
-                "Workflow",
-                workflow_id,
-                about,
-                _payload(kind, question, results, started),
-                outcome=outcome,
-            )
-            for kind, action in kinds
-        )
+        *(service.event(kind, action, about, data, workflow_id=workflow_id, outcome=outcome) for kind, action in kinds)
     )
 
 
-def _payload(
-    event_type: str, question: DiscoveryQuestion, results: Mapping[str, Any], started: float
-) -> dict[str, Any]:
+def _payload(question: DiscoveryQuestion, results: Mapping[str, int], started: float) -> dict[str, Any]:
     filters = {name: value for name, value in question.query.filters.items() if value}
     return {
-        "event_type": event_type,
         "query": {"top_k": question.limit, "filters": filters},
-        "results": results,
+        "results": {**results, "workflows": []},
         "search_metadata": {"duration_ms": int((perf_counter() - started) * 1000)},
     }
-
-
-def _event(
-    service: Service,
-    event_type: str,
-    action: str,
-    resource: str,
-    resource_id: str,
-    about: str,
-    data: dict[str, Any],
-    *,
-    outcome: str = "success",
-) -> StoredEvent:
-    return StoredEvent(
-        event_id=service.new_id(),
-        event_timestamp=service.now(),
-        event_type=event_type,
-        version="1.0",
-        event_category="workflow",
-        event_action=action,
-        event_outcome=outcome,
-        correlation_id=about,
-        event_data=data,
-        actor_id="datastorage",
-        resource_type=resource,
-        resource_id=resource_id,
-        severity="",
-    )
