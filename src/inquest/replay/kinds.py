@@ -7,69 +7,9 @@ from typing import Any, Final
 
 from inquest.adapters.kubernetes.discovery import ServedResource
 from inquest.ports.kubernetes import ResourceKind
+from inquest.tables import read_text
 
 Json = Mapping[str, Any]
-
-_TABLE: Final = """
-v1 Pod pods namespaced po
-v1 Service services namespaced svc
-v1 Endpoints endpoints namespaced ep
-v1 Event events namespaced ev
-v1 ConfigMap configmaps namespaced cm
-v1 PersistentVolumeClaim persistentvolumeclaims namespaced pvc
-v1 PersistentVolume persistentvolumes cluster pv
-v1 Node nodes cluster no
-v1 Namespace namespaces cluster ns
-v1 ServiceAccount serviceaccounts namespaced sa
-v1 ResourceQuota resourcequotas namespaced quota
-v1 LimitRange limitranges namespaced limits
-v1 ReplicationController replicationcontrollers namespaced rc
-v1 PodTemplate podtemplates namespaced
-v1 ComponentStatus componentstatuses cluster cs
-apps/v1 Deployment deployments namespaced deploy
-apps/v1 ReplicaSet replicasets namespaced rs
-apps/v1 StatefulSet statefulsets namespaced sts
-apps/v1 DaemonSet daemonsets namespaced ds
-apps/v1 ControllerRevision controllerrevisions namespaced
-batch/v1 Job jobs namespaced
-batch/v1 CronJob cronjobs namespaced cj
-batch/v1beta1 CronJob cronjobs namespaced cj
-autoscaling/v2 HorizontalPodAutoscaler horizontalpodautoscalers namespaced hpa
-autoscaling/v1 HorizontalPodAutoscaler horizontalpodautoscalers namespaced hpa
-autoscaling/v2beta2 HorizontalPodAutoscaler horizontalpodautoscalers namespaced hpa
-policy/v1 PodDisruptionBudget poddisruptionbudgets namespaced pdb
-policy/v1beta1 PodDisruptionBudget poddisruptionbudgets namespaced pdb
-networking.k8s.io/v1 Ingress ingresses namespaced ing
-networking.k8s.io/v1 IngressClass ingressclasses cluster
-networking.k8s.io/v1 NetworkPolicy networkpolicies namespaced netpol
-discovery.k8s.io/v1 EndpointSlice endpointslices namespaced
-discovery.k8s.io/v1beta1 EndpointSlice endpointslices namespaced
-events.k8s.io/v1 Event events namespaced ev
-storage.k8s.io/v1 StorageClass storageclasses cluster sc
-storage.k8s.io/v1 VolumeAttachment volumeattachments cluster
-storage.k8s.io/v1 CSIDriver csidrivers cluster
-storage.k8s.io/v1 CSINode csinodes cluster
-storage.k8s.io/v1 CSIStorageCapacity csistoragecapacities namespaced
-rbac.authorization.k8s.io/v1 Role roles namespaced
-rbac.authorization.k8s.io/v1 RoleBinding rolebindings namespaced
-rbac.authorization.k8s.io/v1 ClusterRole clusterroles cluster
-rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings cluster
-coordination.k8s.io/v1 Lease leases namespaced
-scheduling.k8s.io/v1 PriorityClass priorityclasses cluster pc
-node.k8s.io/v1 RuntimeClass runtimeclasses cluster
-admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration validatingwebhookconfigurations cluster
-admissionregistration.k8s.io/v1 MutatingWebhookConfiguration mutatingwebhookconfigurations cluster
-admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy validatingadmissionpolicies cluster
-admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings cluster
-admissionregistration.k8s.io/v1 MutatingAdmissionPolicy mutatingadmissionpolicies cluster
-admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding mutatingadmissionpolicybindings cluster
-apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster crd crds
-apiregistration.k8s.io/v1 APIService apiservices cluster
-certificates.k8s.io/v1 CertificateSigningRequest certificatesigningrequests cluster csr
-flowcontrol.apiserver.k8s.io/v1 FlowSchema flowschemas cluster
-flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration prioritylevelconfigurations cluster
-"""
-"""apiVersion, kind, plural, scope, short names; of each group the preferred version first."""
 
 METRICS_KINDS: Final = (
     ServedResource(ResourceKind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", True), "", frozenset()),
@@ -80,6 +20,7 @@ _VERSIONS: Final = "versions"
 
 
 def _row(line: str) -> ServedResource:
+    """Of apiVersion, kind, plural, scope, and short names."""
     api_version, kind, plural, scope, *short = line.split()
     group, _, version = api_version.rpartition("/")
     return ServedResource(
@@ -87,7 +28,8 @@ def _row(line: str) -> ServedResource:
     )
 
 
-BUILT_IN: Final = tuple(map(_row, _TABLE.split("\n")[1:-1]))
+BUILT_IN: Final = tuple(map(_row, read_text(__package__, "kinds.txt").splitlines()))
+"""Of each group the preferred version first."""
 _SCOPES: Final = {(row.kind.group, row.kind.kind): row.kind.namespaced for row in BUILT_IN}
 
 

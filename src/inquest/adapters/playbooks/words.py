@@ -5,116 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-WELL: Final[Mapping[str, tuple[str, ...]]] = {
-    "status": ("Running", "Completed", "Succeeded", "Ready"),
-    "termination": ("Completed",),
-    "condition": ("Ready=True/", "Ready=True/KubeletReady", "Available=True/MinimumReplicasAvailable"),
-}
+from inquest.tables import read_table
+
+_WORDS: Final = read_table(__package__, "words.yaml")
+WELL: Final[Mapping[str, tuple[str, ...]]] = _WORDS["well"]
 """Field of a trigger → words of what is well: a pattern that hits one of them fires on health."""
-
-_CONTAINER: Final = (
-    "CrashLoopBackOff",
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "ErrImageNeverPull",
-    "InvalidImageName",
-    "ImageInspectError",
-    "RegistryUnavailable",
-    "SignatureValidationFailed",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "RunContainerError",
-    "PreCreateHookError",
-    "PreStartHookError",
-    "PostStartHookError",
-    "ContainerCannotRun",
-    "ContainerStatusUnknown",
-    "StartError",
-    "Error",
-    "OOMKilled",
-    "DeadlineExceeded",
-    "Signal:9",
-    "ExitCode:1",
-)
-_POD: Final = (
-    "Pending",
-    "Failed",
-    "Unknown",
-    "NotReady",
-    "Terminating",
-    "SchedulingGated",
-    "ContainerCreating",
-    "PodInitializing",
-    "Evicted",
-    "NodeLost",
-    "NodeAffinity",
-    "NodeShutdown",
-    "Preempting",
-    "Shutdown",
-    "Terminated",
-    "UnexpectedAdmissionError",
-    "AppArmor",
-    "SELinux",
-    "UnsupportedVolumeSchedulingError",
-    "TopologyAffinityError",
-    "OutOfcpu",
-    "OutOfmemory",
-    "OutOfpods",
-    "OutOfephemeral-storage",
-    "Init:0/1",
-    "Init:1/2",
-)
-STATUSES: Final = (*_CONTAINER, *_POD, *(f"Init:{word}" for word in _CONTAINER))
+_CONTAINER: Final[tuple[str, ...]] = _WORDS["container_statuses"]
+STATUSES: Final = (*_CONTAINER, *_WORDS["pod_statuses"], *(f"Init:{word}" for word in _CONTAINER))
 """Every STATUS word that a pod can have."""
-
-TERMINATIONS: Final = ("OOMKilled", "Error", "ContainerCannotRun", "StartError", "DeadlineExceeded", "Evicted")
-
-KINDS: Final = (
-    "Pod",
-    "Node",
-    "Namespace",
-    "Deployment",
-    "ReplicaSet",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-    "CronJob",
-    "Service",
-    "EndpointSlice",
-    "Ingress",
-    "NetworkPolicy",
-    "PersistentVolumeClaim",
-    "PersistentVolume",
-    "StorageClass",
-    "HorizontalPodAutoscaler",
-    "PodDisruptionBudget",
-    "ResourceQuota",
-    "LimitRange",
-    "ConfigMap",
-    "ServiceAccount",
-    "ControllerRevision",
-    "Role",
-    "RoleBinding",
-    "ClusterRoleBinding",
-    "Certificate",
-    "Lease",
-    "PodMetrics",
-    "NodeMetrics",
-    "IngressClass",
-    "HTTPRoute",
-    "GRPCRoute",
-    "CSIDriver",
-    "CSINode",
-    "VolumeAttachment",
-    "ValidatingWebhookConfiguration",
-    "MutatingWebhookConfiguration",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "APIService",
-    "PriorityClass",
-    "RuntimeClass",
-    "Kustomization",
-    "HelmRelease",
-    "Application",
-)
+TERMINATIONS: Final[tuple[str, ...]] = _WORDS["terminations"]
+KINDS: Final[tuple[str, ...]] = _WORDS["kinds"]
 """Kinds that a snapshot reads or that its events name."""
