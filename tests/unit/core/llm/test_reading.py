@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inquest.api.refs import TargetRef
+from inquest.api.types import Severity
 from inquest.core.case.merging import merge_results
 from inquest.core.case.outcome import decide_outcome
 from inquest.core.diagnosis.claims import RawClaim
@@ -30,7 +31,13 @@ from inquest.core.llm.reply.reading import (
     labelled_summary,
     read_verdict,
 )
-from inquest.core.llm.reply.schemas import SUBMIT_NO_WORKFLOW, SUBMIT_RESULT, SUBMIT_TOOLS, SUBMIT_WITH_WORKFLOW
+from inquest.core.llm.reply.schemas import (
+    SEVERITIES,
+    SUBMIT_NO_WORKFLOW,
+    SUBMIT_RESULT,
+    SUBMIT_TOOLS,
+    SUBMIT_WITH_WORKFLOW,
+)
 from inquest.core.llm.reply.verdicts import FieldProblem, RcaVerdict, SelectionVerdict, StreamVerdict, WorkflowChoice
 from tests.support.tables import each_row
 
@@ -565,15 +572,19 @@ def test_the_corrective_message_names_faults_tools_and_an_example(invocation: In
 
 @pytest.mark.parametrize("tool", [SUBMIT_RESULT, SUBMIT_WITH_WORKFLOW, SUBMIT_NO_WORKFLOW], ids=lambda tool: tool.name)
 def test_the_schemas_are_open_and_name_nothing_that_code_sets(tool: Any) -> None:
-    jsonschema.Draft202012Validator.check_schema(tool.parameters)
     text = json.dumps(tool.parameters)
 
+    jsonschema.Draft202012Validator.check_schema(json.loads(text))
     assert "additionalProperties" not in text
     assert "$schema" not in text
     assert not any(
         f'"{word}"' in text for word in ("is_actionable", "warnings", "reason", "validation_attempts_history")
     )
     assert tool is not SUBMIT_RESULT or "workflow" not in text
+
+
+def test_the_severities_of_a_reply_are_those_of_a_signal() -> None:
+    assert tuple(word.value for word in Severity) == SEVERITIES
 
 
 def test_prose_is_read_for_people_only() -> None:
