@@ -50,27 +50,34 @@ def diagnosis_from_reply(
     category = UNKNOWN if is_belied else said
     against = find_contradicting(findings, category, target)
     figure = overall_confidence(reply.confidence, checked, contradicted=is_belied or against is not None)
-    return Diagnosis(
-        summary=reply.summary,
-        severity=reply.severity,
+    return replace(
+        _of_reply(reply, checked),
         signal_type=reply.signal_name if said == UNKNOWN else category,
         contributing_factors=reply.contributing_factors[:MAX_FACTORS],
         analysis=reply.analysis,
         causal_chain=reply.causal_chain,
         target=reply.target,
         causes=ranked_causes(_cause_of(reply, checked, category, target, figure), findings),
-        checked=checked,
-        model_confidence=reply.confidence,
         confidence=figure,
-        outcome=reply.outcome,
-        actionable=reply.actionable,
-        needs_review=reply.needs_review or bool(reply.review_reason),
-        review_reason=reply.review_reason,
         warnings=(
             *_cautions(checked, against),
             *((_belied_caution(said),) if is_belied else ()),
             *cautions_from(problems, find_contradictions(reply)),
         ),
+    )
+
+
+def _of_reply(reply: RcaVerdict, checked: CheckedClaims) -> Diagnosis:
+    """What stays the model's own whatever code thinks of its cause."""
+    return Diagnosis(
+        reply.summary,
+        severity=reply.severity,
+        checked=checked,
+        model_confidence=reply.confidence,
+        outcome=reply.outcome,
+        actionable=reply.actionable,
+        needs_review=reply.needs_review or bool(reply.review_reason),
+        review_reason=reply.review_reason,
         notes=_notes(reply, checked),
     )
 
@@ -105,23 +112,16 @@ def _unwell(
     """What code has proven stands in the place of a verdict that denies it; a warning keeps the model's words."""
     said = f"A detector proves the contrary of the verdict: {proof.category} of {proof.object.display}"
     against = CaseWarning("FindingContradicts", f"{said}; the model said: {reply.summary}"[:MAX_DOUBTS])
-    return Diagnosis(
+    return replace(
+        _of_reply(reply, checked),
         summary=proof.summary,
-        severity=reply.severity,
         signal_type=proof.category,
         contributing_factors=tuple(found.summary for found in findings if found is not proof)[:MAX_FACTORS],
         causal_chain=(*proof.explains[:1], proof.summary),
         target=proof.object,
         causes=ranked_causes((), findings),
-        checked=checked,
-        model_confidence=reply.confidence,
         confidence=overall_confidence(reply.confidence, checked, contradicted=True),
-        outcome=reply.outcome,
-        actionable=reply.actionable,
-        needs_review=reply.needs_review or bool(reply.review_reason),
-        review_reason=reply.review_reason,
         warnings=(against, *cautions_from(problems, find_contradictions(reply))),
-        notes=_notes(reply, checked),
     )
 
 
