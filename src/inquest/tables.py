@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any
 
 import yaml
@@ -17,7 +17,10 @@ def read_table(package: str, file: str) -> Any:
 
 def read_text(package: str, file: str) -> str:
     """What a file of a package says, without its last line break."""
-    return (files(package) / file).read_text(encoding="utf-8").removesuffix("\n")
+    found = get_data(package, file)
+    if found is None:
+        raise FileNotFoundError(f"{package} has no {file}")
+    return found.decode().removesuffix("\n")
 
 
 def _frozen(part: Any) -> Any:

@@ -7,7 +7,6 @@ them (`not_in_force`) at start and every minute, and acts on no approval while o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from string import Template
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import yaml
 
 from inquest.api import approval
 from inquest.api.installation import EXECUTION_NAMESPACE, INVESTIGATOR_ACCOUNT, NAMESPACE, SERVICE_ACCOUNT
+from inquest.tables import read_text
 
 Manifest = dict[str, Any]
 _BOUNDS: Final = {name: str(most) for name, most in vars(approval).items() if name.startswith("MAX_")}
@@ -48,7 +48,7 @@ def _account(namespace: str, name: str) -> str:
 
 def _bound(file: str, names: Mapping[str, str], how: Manifest) -> list[Manifest]:
     found = []
-    for policy in yaml.load_all((files(__package__) / file).read_text(encoding="utf-8"), yaml.CSafeLoader):
+    for policy in yaml.load_all(read_text(__package__, file), yaml.CSafeLoader):
         head = {"apiVersion": policy["apiVersion"], "kind": f"{policy['kind']}Binding", "metadata": policy["metadata"]}
         found += [
             _filled(policy, {**_BOUNDS, **names}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -455,7 +455,8 @@ def _verdict(
     core = _core(form, form.inner("root_cause_analysis"))
     overall = form.confidence()
     if choice and choice.confidence is None:
-        choice = _with_confidence(choice, overall)
+        # The overall figure of the same reply stands in for a workflow's own.
+        choice = replace(choice, confidence=overall)
     return SelectionVerdict(
         summary=core.summary,
         severity=core.severity,
@@ -472,11 +473,6 @@ def _verdict(
         needs_review=form.boolean("needs_human_review") or False,
         review_reason=form.review_reason(),
     )
-
-
-def _with_confidence(choice: WorkflowChoice, figure: float | None) -> WorkflowChoice:
-    """The overall figure of the same reply stands in for a workflow's own."""
-    return WorkflowChoice(choice.workflow_id, figure, choice.rationale, choice.parameters, choice.engine, choice.bundle)
 
 
 def _choice(form: _Form) -> WorkflowChoice | None:
