@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from inquest.api.approval import RemediationApprovalRequest
 from inquest.api.base import GROUP, Resource
@@ -12,6 +12,7 @@ from inquest.api.catalogue import ActionType, RemediationWorkflow
 from inquest.api.execution import WorkflowExecution
 from inquest.api.investigation import Investigation
 from inquest.api.signal import Signal
+from inquest.tables import read_table
 
 CATEGORY: Final = "inquest"
 
@@ -49,123 +50,20 @@ class KindEntry:
         return f"{self.plural}.{GROUP}"
 
 
-_AGE = Column("Age", ".metadata.creationTimestamp", "date")
+def _entry(model: type[Resource], row: Mapping[str, Any]) -> KindEntry:
+    columns = tuple(Column(**column) for column in row["columns"])
+    return KindEntry(model, row["short"], columns, row.get("selectable", ()))
 
 
-def _wide(name: str, path: str, shown: Literal["string", "integer", "number", "date"] = "string") -> Column:
-    return Column(name, path, shown, wide=True)
-
-
-_SIGNAL = KindEntry(
+_TABLE: Final = read_table(__package__, "kinds.yaml")
+_MODELS: Final = (
     Signal,
-    "sig",
-    (
-        Column("Severity", ".spec.severity"),
-        Column("Target", ".status.targetDisplay"),
-        Column("Env", ".status.context.environment"),
-        Column("Priority", ".status.context.priority"),
-        Column("Phase", ".status.phase"),
-        Column("Reason", ".status.reason"),
-        Column("Count", ".status.occurrences", "integer"),
-        _AGE,
-        _wide("Source", ".spec.source.type"),
-        _wide("Mode", ".spec.mode"),
-        _wide("Investigation", ".status.investigationRef.name"),
-        _wide("Last-Seen", ".status.lastSeen", "date"),
-        _wide("Fingerprint", ".status.fingerprint"),
-    ),
-    (".spec.name", ".spec.severity"),
-)
-
-_INVESTIGATION = KindEntry(
     Investigation,
-    "inv",
-    (
-        Column("Signal", ".spec.signal.name"),
-        Column("Target", ".status.targetDisplay"),
-        Column("Phase", ".status.phase"),
-        Column("Outcome", ".status.outcome"),
-        Column("Result", ".status.resolution"),
-        Column("Confidence", ".status.confidence", "number"),
-        Column("Workflow", ".status.workflowDisplay"),
-        Column("Approval", ".status.approval.state"),
-        _AGE,
-        _wide("Model", ".status.usage.model"),
-        _wide("Tokens", ".status.usage.totalTokens", "integer"),
-        _wide("Turns", ".status.usage.turns", "integer"),
-        _wide("Cost", ".status.usage.cost"),
-    ),
-    (".spec.signalRef.name",),
-)
-
-_APPROVAL = KindEntry(
     RemediationApprovalRequest,
-    "rar",
-    (
-        Column("Investigation", ".spec.investigationRef.name"),
-        Column("Target", ".spec.target.name"),
-        Column("Workflow", ".spec.workflow.id"),
-        Column("Confidence", ".spec.confidence", "number"),
-        Column("Phase", ".status.phase"),
-        Column("By", ".spec.decidedBy"),
-        # A date column shows a time ahead as `<invalid>`.
-        Column("Expires", ".spec.expiresAt"),
-        _AGE,
-        _wide("Reason", ".spec.reason"),
-        _wide("Risk", ".spec.riskFactors[0].score", "integer"),
-        _wide("Approvals", ".spec.approvals[*].user"),
-        _wide("Void", ".status.voidReason"),
-    ),
-    (".spec.investigationRef.name",),
-)
-
-_EXECUTION = KindEntry(
     WorkflowExecution,
-    "wfe",
-    (
-        Column("Phase", ".status.phase"),
-        Column("Workflow", ".spec.workflow.id"),
-        Column("Target", ".spec.target.name"),
-        Column("Score", ".status.effectiveness.score", "number"),
-        Column("Duration", ".status.durationSeconds", "integer"),
-        _AGE,
-        _wide("Reason", ".status.reason"),
-        _wide("Job", ".status.job.name"),
-        _wide("Approval", ".spec.approvalRef.name"),
-        _wide("Blocked-By", ".status.blockedBy.name"),
-    ),
-    (".spec.investigationRef.name",),
-)
-
-_ACTION_TYPE = KindEntry(
     ActionType,
-    "at",
-    (
-        Column("Name", ".spec.name"),
-        Column("Workflows", ".status.activeWorkflows", "integer"),
-        Column("Registration", ".status.registration"),
-        _AGE,
-        _wide("What", ".spec.what"),
-    ),
-)
-
-_WORKFLOW = KindEntry(
     RemediationWorkflow,
-    "rwf",
-    (
-        Column("ID", ".spec.id"),
-        Column("Version", ".spec.version"),
-        Column("Action", ".spec.actionType"),
-        Column("Engine", ".spec.execution.engine"),
-        Column("Registration", ".status.registration"),
-        _AGE,
-        _wide("Severity", ".spec.labels.severity"),
-        _wide("Environment", ".spec.labels.environment"),
-        _wide("Workflow-ID", ".status.workflowId"),
-    ),
-    (".spec.id", ".spec.actionType"),
 )
-
-KINDS: Final[tuple[KindEntry, ...]] = (_SIGNAL, _INVESTIGATION, _APPROVAL, _EXECUTION, _ACTION_TYPE, _WORKFLOW)
+KINDS: Final[tuple[KindEntry, ...]] = tuple(_entry(model, _TABLE[model.__name__]) for model in _MODELS)
 BY_KIND: Final[Mapping[str, KindEntry]] = {entry.kind: entry for entry in KINDS}
 PLURALS: Final[tuple[str, ...]] = tuple(entry.plural for entry in KINDS)
