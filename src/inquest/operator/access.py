@@ -2,7 +2,7 @@
 
 One right too many and no case is claimed: a chart can be wrong, a role can be added, and what an account may do is
 known only by asking. A right that is missing is said with what stops working. Both lists are data and stand beside the
-roles that are granted, in `api/rbac.py`.
+roles that are granted, in `api/manifests/rights.yaml`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tests.support.kube import eventually
 from tests.support.ports import own_port
 from tests.support.process import Operator
 from tests.support.tables import row
-from tests.support.world import conditions, word
+from tests.support.world import conditions, phase_of, word
 
 pytestmark = pytest.mark.xdist_group("faults-datastorage")
 
@@ -27,6 +27,7 @@ PORT, ROAD = own_port(), own_port()
 SETTINGS = {"datastorage": {"mode": "external", "url": f"http://127.0.0.1:{ROAD}"}}
 EVENTS = f"http://127.0.0.1:{PORT}/api/v1/audit/events"
 HISTORY = "GET /api/v1/remediation-history/context"
+WAITING = "no case is worked on until the catalogue is registered"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -106,23 +107,27 @@ def test_a_history_that_cannot_be_read_is_a_gap_and_a_warning(trouble: Trouble, 
 
 @pytest.mark.long
 @row("FA-14")
-def test_a_case_that_never_met_the_service_ends_and_is_recorded_later_once(
+def test_a_case_waits_for_a_service_that_was_away_from_the_start_and_is_recorded_once(
     trouble: Trouble, road: Proxy, process: Operator
 ) -> None:
-    """Away before the operator started, and until the case has ended."""
+    """Without its catalogue a case would end as if nothing fitted: none is worked on, and none is lost."""
     process.stop()
     road.leave()
-    process.start()
+    process.launch()
     found = trouble()
-    case = found.world.case(found.world.signal())
-    assert word(case, "phase", "reason", "resolution") == ("Failed", "APIError", "ManualReviewRequired")
-    assert case["status"]["rootCause"]["summary"].startswith("The memory limit")
-    assert trail(case) == []
+    world = found.world
+    opened = world.opened(world.signal())
+    name = opened["metadata"]["name"]
+    eventually(lambda: WAITING in process.log, what="the operator says what it waits for")
+    time.sleep(3)
+    assert "phase" not in world.shows("Investigation", name, bool).get("status", {})
+    assert found.asked() == 0
 
     road.come_back()
 
-    name = case["metadata"]["name"]
-    found.world.shows("Investigation", name, lambda seen: conditions(seen).get("Recorded") == ("True", "Stored"))
-    told = trail(case)
+    world.shows("RemediationApprovalRequest", f"rar-{name}", lambda seen: phase_of(seen) == "Pending")
+    world.api.change("Investigation", name, world.namespace, {"spec": {"cancel": True}})
+    world.shows("Investigation", name, lambda seen: conditions(seen).get("Recorded") == ("True", "Stored"))
+    told = trail(opened)
     assert told
     assert len(told) == len(set(told))
