@@ -37,7 +37,7 @@ from inquest.controllers.reading import ResourceT, find, parse_objects, unreadab
 from inquest.controllers.status import publish_status
 from inquest.core.signals.triage import MANUAL_REVIEW_PENDING
 from inquest.core.text import compile_re2
-from inquest.errors import AlreadyExists, Invalid, NeedsPerson, Unavailable
+from inquest.errors import AlreadyExists, Conflict, Invalid, NeedsPerson, Unavailable
 from inquest.ports.datastorage import RegisteredEntry
 from inquest.ports.kinds import ACTION_TYPE, SIGNAL, WORKFLOW
 from inquest.ports.kubernetes import ResourceKind
@@ -105,13 +105,15 @@ class CatalogueController:
         for kind, look in ((ACTION_TYPE, self.action_type), (WORKFLOW, self.workflow)):
             for found in await self.ports.status.list(kind):
                 meta = found["metadata"]
-                # One object that nobody can register must not keep every case waiting.
+                # One object that cannot be registered, or is being written by another, keeps none of the rest waiting.
                 try:
                     await look(meta["namespace"], meta["name"])
                 except ValidationError as error:
                     _not_registered(kind, meta["name"], unreadable_fields(error))
                 except NeedsPerson as error:
                     _not_registered(kind, meta["name"], str(error))
+                except Conflict as error:
+                    self.pending[f"{kind.kind} {meta['namespace']}/{meta['name']}"] = str(error)
         return self.unsettled()
 
     def unsettled(self) -> str:

@@ -24,7 +24,7 @@ from inquest.controllers.ports import ControllerPorts
 from inquest.core.cluster.context import ResourceContext
 from inquest.core.remediation.proposal import Drift
 from inquest.core.selection.catalogue import CatalogueFilters, Page, Workflow
-from inquest.errors import NotFound, Retryable, Unavailable
+from inquest.errors import Conflict, NotFound, Retryable, Unavailable
 from inquest.ports.datastorage import RegisteredEntry
 from inquest.ports.kubernetes import Json, ResourceKind
 from inquest.settings.settings import Settings
@@ -366,6 +366,27 @@ async def test_the_first_fill_names_what_is_not_registered_yet_and_stops_at_noth
     world.is_store_away = True
     assert "ActionType inquest-system/action: DataStorage is unavailable" in await catalogue.fill()
     world.is_store_away = False
+    assert await catalogue.fill() == ""
+
+
+async def test_what_another_writes_during_the_first_fill_keeps_the_rest_from_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = Busy(coming=False)
+    world.act()
+    world.apply("restart")
+    catalogue = CatalogueController(world.ports())
+    look, conflicts = catalogue.action_type, [Conflict("the object has been modified")]
+
+    async def look_late(namespace: str, name: str) -> Any:
+        if conflicts:
+            raise conflicts.pop()
+        return await look(namespace, name)
+
+    monkeypatch.setattr(CatalogueController, "action_type", lambda _, *place: look_late(*place))
+
+    assert await catalogue.fill() == "ActionType inquest-system/action: the object has been modified"
+    assert world.held["RemediationWorkflow", HOME, "restart"]["status"]["registration"] == "Active"
     assert await catalogue.fill() == ""
 
 
