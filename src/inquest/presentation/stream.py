@@ -12,7 +12,6 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Any
 
-from inquest.api.findings import ProgressEntry
 from inquest.api.investigation import Investigation
 from inquest.api.types import TERMINAL_PHASES
 
@@ -84,11 +83,8 @@ def _calls(inv: Investigation, reader: Reader) -> Iterator[FollowEvent]:
     later = [entry for entry in inv.status.progress if entry.id > reader.after]
     ended = inv.status.phase in TERMINAL_PHASES
     for entry in takewhile(lambda each: ended or each.ok is not None, later):
-        yield FollowEvent(FollowKind.CALL, _call(entry), entry.id)
-
-
-def _call(entry: ProgressEntry) -> Mapping[str, Any]:
-    return {key: value for key, value in entry.to_object().items() if key != "id"}
+        told = {key: value for key, value in entry.to_object().items() if key != "id"}
+        yield FollowEvent(FollowKind.CALL, told, entry.id)
 
 
 def _end(inv: Investigation) -> Mapping[str, Any]:

@@ -120,7 +120,8 @@ class RecordedMetrics:
         for entry in self._entries:
             if entry.metric and entry.metric == selector.name and _within(entry.labels, selector, namespaces):
                 kept = [one for one in entry.series if _is_own(one, namespaces)]
-                return tuple(one for one in kept if all(_fits(one, each) for each in _labels_of(selector)))
+                wanted = [each for each in selector.matchers if each.label != "__name__"]
+                return tuple(one for one in kept if all(_fits(one, each) for each in wanted))
         return None
 
     def _of(self, match: str, namespaces: Namespaces) -> Iterator[RecordedSeries]:
@@ -172,10 +173,6 @@ def _seconds(said: Any) -> float:
 
 def _is_own(series: RecordedSeries, namespaces: Namespaces) -> bool:
     return series.labels.get(NAMESPACE) in (None, *namespaces)
-
-
-def _labels_of(selector: Selector) -> tuple[Matcher, ...]:
-    return tuple(one for one in selector.matchers if one.label != "__name__")
 
 
 def _within(labels: Mapping[str, str], selector: Selector, namespaces: Namespaces) -> bool:

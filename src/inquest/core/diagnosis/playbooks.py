@@ -138,14 +138,11 @@ def _fires(trigger: Trigger, snapshot: Snapshot, findings: tuple[Finding, ...]) 
 def _on_findings(trigger: Trigger, snapshot: Snapshot, findings: tuple[Finding, ...]) -> Iterator[_Seen]:
     own = _own(snapshot)
     for finding in findings:
-        word = next((word for word in _words_of(finding) if _hits(trigger.finding, word)), "")
+        words = (finding.category, f"{finding.object.kind}{finding.category}")
+        word = next((word for word in words if _hits(trigger.finding, word)), "")
         if word and _hits(trigger.kind, finding.object.kind):
             mine = finding.object.key in own
             yield _Seen(f"{word} on {finding.object.display}", finding.evidence, mine, trigger.fields)
-
-
-def _words_of(finding: Finding) -> tuple[str, str]:
-    return finding.category, f"{finding.object.kind}{finding.category}"
 
 
 # --- objects ------------------------------------------------------------------------------------------------

@@ -70,10 +70,11 @@ def validate_selection(choice: WorkflowChoice | None, record: Workflow | None, t
         text = f"workflow {choice.workflow_id!r} is not an active workflow of the catalogue for this incident"
         return SelectionCheck(None, faults=(SelectionFault(WORKFLOW_NOT_FOUND, text),))
     checked = check_parameters(record.parameters, choice.parameters)
+    wrong = (SelectionFault(PARAMETERS_INVALID, error) for error in checked.errors)
     return SelectionCheck(
         record=record,
         parameters=checked.values,
-        faults=(*_confidence_faults(choice), *_image_faults(choice, record), *_as_faults(checked.errors)),
+        faults=(*_confidence_faults(choice), *_image_faults(choice, record), *wrong),
         warnings=(
             *_stripped_caution(checked),
             *checked.warnings,
@@ -114,10 +115,6 @@ def _image_faults(choice: WorkflowChoice, record: Workflow) -> tuple[SelectionFa
     return (
         SelectionFault(IMAGE_MISMATCH, f"execution_bundle {choice.bundle!r} is not the catalogue's {record.bundle!r}"),
     )
-
-
-def _as_faults(errors: Iterable[str]) -> tuple[SelectionFault, ...]:
-    return tuple(SelectionFault(PARAMETERS_INVALID, error) for error in errors)
 
 
 def _stripped_caution(checked: CheckedParameters) -> tuple[CaseWarning, ...]:
@@ -243,7 +240,8 @@ def choose_workflow(
     if offered and not lasting:
         return _none(finding, "an autoscaler sets the replicas of the target and would take the change back")
     if lasting and not taken:
-        why = f"{known.tool} manages the target: only its source may be changed, by none of {_list(lasting)}"
+        names = ", ".join(dict.fromkeys(record.action_type for record in lasting))
+        why = f"{known.tool} manages the target: only its source may be changed, by none of {names}"
         return _none(finding, why)
     facts = {**finding.facts, **quota_facts(finding.facts, known.quota)}
     tries = [(record, derive_parameters(record, facts)) for record in taken]
@@ -284,10 +282,6 @@ def _labels(record: Workflow) -> Mapping[str, Any]:
     """What its author says of where it fits."""
     labels = spec_of(record.content).get("labels", {})
     return labels if isinstance(labels, Mapping) else {}
-
-
-def _list(records: Iterable[Workflow]) -> str:
-    return ", ".join(dict.fromkeys(record.action_type for record in records))
 
 
 def _none(finding: Finding, why: str) -> SelectionVerdict:

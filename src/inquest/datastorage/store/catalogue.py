@@ -102,7 +102,7 @@ class CatalogueStore:
 
         def work(connection: Connection) -> dict[str, Any]:
             _take_turn(connection)
-            if _row(connection, workflow_id) is None:
+            if connection.execute(_BY_ID, {"id": workflow_id}).first() is None:
                 raise not_found("not-found", f"Workflow not found: {workflow_id}")
             connection.execute(update(workflows).where(workflows.c.workflow_id == workflow_id).values(**values))
             _raise_revision(connection)
@@ -360,10 +360,6 @@ def _columns(workflow: ParsedWorkflow) -> dict[str, Any]:
 
 def _workflow_update(workflow_id: str, values: Mapping[str, Any]) -> Any:
     return update(workflows).where(workflows.c.workflow_id == workflow_id).values(**values)
-
-
-def _row(connection: Connection, workflow_id: str) -> Stored | None:
-    return (connection.execute(_BY_ID, {"id": workflow_id})).mappings().one_or_none()
 
 
 def _existing(connection: Connection, workflow_id: str) -> Stored:

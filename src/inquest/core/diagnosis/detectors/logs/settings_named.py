@@ -186,7 +186,7 @@ def env_missing(view: LogView, said: LogFinding) -> LogCause | None:
         return None
     place = variable(view.snapshot, view.container, name)
     if place is not None and place.value.strip():
-        return _env_refused(view, place, said) if "key" not in said.named else None
+        return None if "key" in said.named or "valueFrom" in place.field else _bad_value(view, place)
     field = view.field("env") if place is None else place.field
     certain = bool({"name", "required", "required_key", "word", "find", "set"} & said.named.keys())
     return LogCause(
@@ -198,10 +198,6 @@ def env_missing(view: LogView, said: LogFinding) -> LogCause | None:
         refuted_by=(f"The container has the environment variable {name} with a value.",),
         actions=("PatchConfiguration", "RollbackDeployment"),
     )
-
-
-def _env_refused(view: LogView, place: BoundSetting, said: LogFinding) -> LogCause | None:
-    return None if "valueFrom" in place.field else _bad_value(view, place)
 
 
 def _bad_value(view: LogView, place: BoundSetting) -> LogCause:

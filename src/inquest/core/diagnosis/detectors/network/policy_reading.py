@@ -47,11 +47,8 @@ def isolating(snapshot: Snapshot, workload: ObservedObject, direction: str) -> l
         return []
     labels = template_labels(workload)
     policies = (each for each in snapshot.of_kind("NetworkPolicy") if each.namespace == workload.namespace)
-    return [each for each in policies if direction in directions(each) and _takes(_selector(each), labels)]
-
-
-def _selector(policy: ObservedObject) -> Json:
-    return policy.spec.get("podSelector") or {}
+    acting = (each for each in policies if direction in directions(each))
+    return [each for each in acting if _takes(each.spec.get("podSelector") or {}, labels)]
 
 
 def _takes(selector: Json, labels: Mapping[str, str]) -> bool:

@@ -86,7 +86,9 @@ def _ports(snapshot: Snapshot, sources: list[ObservedObject]) -> Ports:
     heard, line = _heard(snapshot, sources)
     return Ports(
         frozenset(
-            (int(port["containerPort"]), str(port.get("protocol") or "TCP")) for port in declared if _number(port)
+            (int(port["containerPort"]), str(port.get("protocol") or "TCP"))
+            for port in declared
+            if isinstance(port.get("containerPort"), int)
         ),
         frozenset(numbers),
         frozenset(number for container in containers for number in _probed(container, numbers)),
@@ -95,10 +97,6 @@ def _ports(snapshot: Snapshot, sources: list[ObservedObject]) -> Ports:
         line,
         tuple(each for each in sources if each.kind == "Pod"),
     )
-
-
-def _number(port: Json) -> bool:
-    return isinstance(port.get("containerPort"), int)
 
 
 def _probed(container: Json, numbers: dict[str, object]) -> Iterator[int]:

@@ -162,11 +162,8 @@ def _old_pods(snapshot: Snapshot, found: ObservedObject) -> list[ObservedObject]
     wanted = found.status.get("updateRevision")
     if not wanted or wanted == found.status.get("currentRevision"):
         return []
-    return [each for each in pods_of(snapshot, found.ref) if _hash(each) not in ("", wanted)]
-
-
-def _hash(pod: ObservedObject) -> str:
-    return str(pod.labels.get("controller-revision-hash") or "")
+    hashed = ((each, each.labels.get("controller-revision-hash")) for each in pods_of(snapshot, found.ref))
+    return [each for each, revision in hashed if revision and revision != wanted]
 
 
 def _broken_first(snapshot: Snapshot, found: ObservedObject) -> Finding | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from inquest.core.cluster.objects import value_at
@@ -129,11 +129,7 @@ def _ask(container: Json, resource: str) -> float:
 
 def taken(snapshot: Snapshot, node: str, resource: str) -> float:
     """What the pods that were read on a node ask for; others may ask for more."""
-    return sum(requested(each, resource) for each in _on(snapshot, node))
-
-
-def _on(snapshot: Snapshot, node: str) -> Iterator[ObservedObject]:
-    return (each for each in live_pods(snapshot) if node_of(each) == node)
+    return sum(requested(each, resource) for each in live_pods(snapshot) if node_of(each) == node)
 
 
 def exceeds_every_node(snapshot: Snapshot, pod: ObservedObject, resource: str) -> bool:

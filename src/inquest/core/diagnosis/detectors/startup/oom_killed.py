@@ -195,12 +195,9 @@ def _facts(container: Container, kill: MemoryKill | None, limit: str) -> dict[st
 def _node_events(snapshot: Snapshot, container: Container) -> list[ObservedObject]:
     """What the kernel told of its node."""
     node = node_of(container.pod)
-    events = [event for event in snapshot.of_kind("Event") if event.object.get("reason") in _NODE_REASONS]
-    return [event for event in events if _about(event) == node and is_fresh(snapshot, event, _RECENT)][:1]
-
-
-def _about(event: ObservedObject) -> object:
-    return involved_object(event.object).get("name")
+    told = (event for event in snapshot.of_kind("Event") if event.object.get("reason") in _NODE_REASONS)
+    about = (event for event in told if involved_object(event.object).get("name") == node)
+    return [event for event in about if is_fresh(snapshot, event, _RECENT)][:1]
 
 
 # --- the heap, and a leak -----------------------------------------------------------------------------------------

@@ -147,14 +147,11 @@ def _no_driver(snapshot: Snapshot, pod: ObservedObject, event: ObservedObject) -
 
 def _node_without(snapshot: Snapshot, node: str, driver: str) -> tuple[TargetRef, str] | None:
     """A driver that another node has is installed: what lacks it is this node."""
-    known = {each.name: _drivers(each) for each in snapshot.of_kind("CSINode")}
+    nodes = snapshot.of_kind("CSINode")
+    known = {each.name: {str(one.get("name")) for one in listed(each.spec, "drivers")} for each in nodes}
     here = snapshot.at("CSINode", "", node)
     elsewhere = any(driver in drivers for name, drivers in known.items() if name != node)
     return (here.ref, "spec.drivers") if here and elsewhere and driver not in known[node] else None
-
-
-def _drivers(found: ObservedObject) -> set[str]:
-    return {str(each.get("name")) for each in listed(found.spec, "drivers")}
 
 
 def _driver_place(snapshot: Snapshot, owner: TargetRef, pod: ObservedObject, driver: str) -> tuple[TargetRef, str]:

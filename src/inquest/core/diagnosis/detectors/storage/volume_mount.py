@@ -245,7 +245,8 @@ def _is_token(mount: Json) -> bool:
 
 def _unwritable(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: str, mount: Json) -> Finding:
     owner, name = workload_of(snapshot, pod), str(mount.get("name"))
-    listing = "containers" if log.container in _names(pod, "containers") else "initContainers"
+    containers = {str(each.get("name")) for each in listed(pod.spec, "containers")}
+    listing = "containers" if log.container in containers else "initContainers"
     field, value, why = _write_place(owner, pod, listing, log.container, mount, line)
     mount_quotes = cite(snapshot, pod, quoted("mountPath", mount.get("mountPath")), named_quote(pod))
     return Finding(
@@ -262,10 +263,6 @@ def _unwritable(snapshot: Snapshot, pod: ObservedObject, log: LogTail, line: str
         refuted_by=("The process writing below that mount as the same user would refute it.",),
         actions=("FixSecurityContext",),
     )
-
-
-def _names(pod: ObservedObject, listing: str) -> set[str]:
-    return {str(each.get("name")) for each in listed(pod.spec, listing)}
 
 
 def _write_place(
