@@ -29,6 +29,14 @@ class SchemaFault(WireProblem):
         super().__init__(400, "validation-error", detail, title="Validation Error")
 
 
+class EventRefused(WireProblem):
+    """What is wrong with one of the events that came together; `index` is its place among them."""
+
+    def __init__(self, index: int, status: int, slug: str, detail: str, *, title: str = "") -> None:
+        super().__init__(status, slug, detail, title=title)
+        self.index = index
+
+
 def validation_error(detail: str, *, title: str = "Validation Error") -> WireProblem:
     """400 `validation-error` as handlers answer it."""
     return WireProblem(400, "validation-error", detail, title=title)

@@ -78,8 +78,22 @@ async def test_a_repeated_id_with_other_content_is_a_conflict_and_stores_nothing
     )
 
     assert (single.status_code, _slug(single), batch.status_code) == (409, "conflict", 409)
+    assert single.json()["detail"].startswith(f"event_id {FIRST_ID} is already stored"), (
+        "one event has no place in a list"
+    )
     assert batch.json()["detail"].startswith("event at index 1: ")
     assert len(await _stored(site, "rr-1")) == 1
+
+
+@pytest.mark.parametrize(("days", "said"), [(-8, "timestamp is too old"), (1, "timestamp is in the future")])
+async def test_an_event_of_another_time_is_told_its_time_and_no_schema(site: Site, days: int, said: str) -> None:
+    event = {**llm_request("rr-1"), "event_timestamp": instant_text(NOW + timedelta(days=days))}
+
+    single, batch = await site.post(EVENTS, event), await site.post(f"{EVENTS}/batch", [event])
+
+    assert (single.status_code, batch.status_code) == (400, 400)
+    assert single.json()["detail"].startswith(f"invalid timestamp: {said}")
+    assert batch.json()["detail"] == f"event at index 0: {single.json()['detail']}"
 
 
 async def test_the_number_of_all_events_counts_what_is_stored_and_nothing_twice(site: Site) -> None:

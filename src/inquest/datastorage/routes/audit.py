@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from inquest.computing import compute
 from inquest.datastorage.domain import hash_chain
-from inquest.datastorage.problems import UNFIT_BODY, SchemaFault, WireProblem
+from inquest.datastorage.problems import UNFIT_BODY, EventRefused, SchemaFault, WireProblem
 from inquest.datastorage.routes.operations import Operations
 from inquest.datastorage.service import (
     BATCH_BODY,
@@ -22,7 +22,13 @@ from inquest.datastorage.service import (
     body_of,
     service_of,
 )
-from inquest.datastorage.wire.audit_events import MOST_EVENTS_IN_A_BATCH, EventError, StoredEvent, event_from_body
+from inquest.datastorage.wire.audit_events import (
+    MOST_EVENTS_IN_A_BATCH,
+    EventError,
+    StoredEvent,
+    UntimelyEvent,
+    event_from_body,
+)
 from inquest.datastorage.wire.parameters import AUDIT_QUERY, audit_question
 from inquest.datastorage.wire.types import instant_text
 
@@ -34,13 +40,8 @@ async def append_event(request: Request) -> Response:
     """Append one event: 201 once it is committed; the same id and content again is 201 too."""
     service = service_of(request)
     event = _event(service, await body_of(request, most=EVENT_BODY))
-    try:
-        async with asyncio.timeout(WRITE_SECONDS):
-            await service.audit_log.append([event])
-    except WireProblem as problem:
-        # A single event has no place in a list to speak of.
-        detail = problem.detail.removeprefix("event at index 0: ")
-        raise WireProblem(problem.status, problem.slug, detail, title=problem.title) from problem
+    async with asyncio.timeout(WRITE_SECONDS):
+        await service.audit_log.append([event])
     body = {
         "event_id": event.event_id,
         "event_timestamp": instant_text(event.event_timestamp),
@@ -54,11 +55,13 @@ async def append_events(request: Request) -> Response:
     """Append a batch of one to 500 events, all or nothing, ids in the order sent."""
     service, body = service_of(request), await body_of(request, most=BATCH_BODY)
     items = _checked_batch(request, body)
-    events = await compute(
-        lambda: [_event(service, item, f"event at index {number}: ") for number, item in enumerate(items)]
-    )
-    async with asyncio.timeout(BATCH_SECONDS):
-        done = await service.audit_log.append(events)
+    events = await compute(lambda: [_event(service, item, _place(index)) for index, item in enumerate(items)])
+    try:
+        async with asyncio.timeout(BATCH_SECONDS):
+            done = await service.audit_log.append(events)
+    except EventRefused as fault:
+        detail = f"{_place(fault.index)}{fault.detail}"
+        raise WireProblem(fault.status, fault.slug, detail, title=fault.title) from fault
     message = f"{len(events)} audit events created successfully"
     return JSONResponse({"event_ids": list(done.event_ids), "message": message}, status_code=201)
 
@@ -80,12 +83,13 @@ def _event(service: Service, body: object, place: str = "") -> StoredEvent:
     try:
         return event_from_body(body, now=service.now(), new_id=service.new_id)
     except EventError as error:
-        schema = (
-            ""
-            if str(error).startswith("invalid timestamp")
-            else f"{UNFIT_BODY} #/components/schemas/AuditEventRequest: "
-        )
+        # No schema says when an event may have been.
+        schema = "" if isinstance(error, UntimelyEvent) else f"{UNFIT_BODY} #/components/schemas/AuditEventRequest: "
         raise SchemaFault(f"{place}{schema}{error}") from error
+
+
+def _place(index: int) -> str:
+    return f"event at index {index}: "
 
 
 @operations.add("GET", "/audit/events", {200: "Events"}, query=AUDIT_QUERY)

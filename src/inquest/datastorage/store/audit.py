@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, func, select, text, update
 
 from inquest.datastorage.domain import hash_chain
-from inquest.datastorage.problems import WireProblem, validation_error
+from inquest.datastorage.problems import EventRefused
 from inquest.datastorage.store.database import Database
 from inquest.datastorage.store.tables import Stored, audit_counter, audit_events
 from inquest.datastorage.wire.audit_events import StoredEvent
@@ -119,8 +119,8 @@ def _fresh(events: Sequence[StoredEvent], known: Mapping[str, StoredEvent]) -> l
             fresh.append(event)
             seen[event.event_id] = event
         elif hash_chain.event_text(before) != hash_chain.event_text(event):
-            detail = f"event at index {index}: event_id {event.event_id} is already stored with other content"
-            raise WireProblem(409, "conflict", detail)
+            detail = f"event_id {event.event_id} is already stored with other content"
+            raise EventRefused(index, 409, "conflict", detail)
     return fresh
 
 
@@ -130,7 +130,8 @@ def _check_parents(connection: Connection, events: Sequence[StoredEvent]) -> Non
     missing -= _known(connection, sorted(missing)).keys() if missing else set()
     for index, event in enumerate(events):
         if event.parent_event_id in missing:
-            raise validation_error(f"event at index {index}: parent event {event.parent_event_id} does not exist")
+            detail = f"parent event {event.parent_event_id} does not exist"
+            raise EventRefused(index, 400, "validation-error", detail, title="Validation Error")
 
 
 def _head(connection: Connection, correlation_id: str) -> str:

@@ -80,6 +80,10 @@ class EventError(ValueError):
     """Why an event is refused; the text names the member."""
 
 
+class UntimelyEvent(EventError):
+    """Its time is too far ahead or too long ago."""
+
+
 def event_from_body(body: object, *, now: datetime, new_id: Callable[[], str]) -> StoredEvent:
     """A validated event with the defaults filled in; EventError otherwise."""
     if not isinstance(body, dict):
@@ -90,10 +94,10 @@ def event_from_body(body: object, *, now: datetime, new_id: Callable[[], str]) -
     # Both bounds lie inside.
     if at > now + FURTHEST_AHEAD:
         ahead = duration_text(at - now)
-        raise EventError(f"invalid timestamp: timestamp is in the future (server time ahead by: {ahead})")
+        raise UntimelyEvent(f"invalid timestamp: timestamp is in the future (server time ahead by: {ahead})")
     if at < now - OLDEST:
         age = duration_text(now - at)
-        raise EventError(f"invalid timestamp: timestamp is too old (must be within 7 days, age: {age})")
+        raise UntimelyEvent(f"invalid timestamp: timestamp is too old (must be within 7 days, age: {age})")
     for fault in payload_faults(body["event_data"]):
         raise EventError(f'Error at "/event_data": doesn\'t match schema due to: {fault}')
     event = _filled(body, at, new_id)
