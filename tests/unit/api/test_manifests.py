@@ -47,6 +47,27 @@ def test_nothing_is_given_that_must_never_be_given(name: str) -> None:
     assert given & never == set()
 
 
+@each_row(
+    "right",
+    [
+        "impersonate users",
+        "impersonate serviceaccounts",
+        "create pods/exec",
+        "create serviceaccounts/token",
+        "get secrets",
+        "create pods",
+        "patch deployments.apps",
+        "escalate clusterroles.rbac.authorization.k8s.io",
+        "update validatingadmissionpolicies.admissionregistration.k8s.io",
+        "approve remediationapprovalrequests.inquest.dev",
+        "update configmaps",
+        "* *.*",
+    ],
+)
+def test_a_right_that_opens_the_cluster_or_forges_a_decision_is_never_taken(right: str) -> None:
+    assert right in {one.text for one in NEVER}
+
+
 @each_row("name", GIVEN)
 def test_no_rule_has_a_star(name: str) -> None:
     assert not any("*" in (rule.group, *rule.resources, *rule.verbs) for rule in GIVEN[name])

@@ -29,7 +29,12 @@ class Hint:
 
 def _hints(rows: Iterable[Mapping[str, Any]]) -> tuple[Hint, ...]:
     return tuple(
-        Hint(row["name"], re.compile(alternatives(row["message"]), re.IGNORECASE), row["says"], "terminal" in row)
+        Hint(
+            row["name"],
+            re.compile(alternatives(row["message"]), re.IGNORECASE),
+            row["says"],
+            row.get("terminal", False),
+        )
         for row in rows
     )
 

@@ -63,7 +63,11 @@ def _compiled(says: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Patter
 
 
 ROWS: Final = tuple(
-    LogRule(row["kind"], tuple(row["hints"]), _compiled(row["says"], re.NOFLAG if "case" in row else re.IGNORECASE))
+    LogRule(
+        row["kind"],
+        tuple(row["hints"]),
+        _compiled(row["says"], re.NOFLAG if row.get("case") == "as written" else re.IGNORECASE),
+    )
     for row in _WORDS["complaints"]
 )
 _ENDPOINTS: Final = tuple(_compiled((pattern,)) for pattern in _WORDS["endpoints"])
